@@ -59,10 +59,15 @@ def test_a_higher_peak_is_a_jump_that_is_known_before() -> None:
     assert warned(plan) == {"jumps-unknown", "zone-outage"}
 
 
-def test_a_rise_that_is_stated_is_bridged_by_the_minimum() -> None:
-    """25 x 12.5 / 40 = 7.8, by day and by night."""
-    plan = plan_of({"night": NIGHT}, {"rise_tps_per_minute": 25})
-    assert times(plan) == [("night", "51 21 * * ? *", 8, 68), ("after-night", "0 6 * * ? *", 8, 28)]
+@pytest.mark.parametrize("rise", [{"rise_tps_per_minute": 25}, {"from_tps": 700}])
+def test_what_is_stated_of_rises_is_about_the_rest_of_the_day(rise: dict[str, float]) -> None:
+    """By day 25 x 12.5 / 40 = 7.8, or 800 / 90 = 8.9 of which 700 / 60 keep 12; by night a jump."""
+    plan = plan_of({"night": NIGHT}, rise)
+    by_day = 8 if "rise_tps_per_minute" in rise else 2
+    assert times(plan) == [
+        ("night", "51 21 * * ? *", 23, 68),
+        ("after-night", "0 6 * * ? *", by_day, 28),
+    ]
     assert warned(plan) == {"zone-outage"}
 
 
@@ -77,14 +82,15 @@ def test_a_quiet_time_ends_before_the_traffic_is_back() -> None:
 
 
 def test_of_peaks_at_once_the_highest_counts() -> None:
+    """The jumps: 1200 / 90 = 13.3 and 1800 / 90 = 20."""
     plan = plan_of(
         {"day": peak(1200, "08:00", "20:00"), "noon": peak(1800, "12:00", "14:00")},
         {"rise_tps_per_minute": 1},
     )
     assert times(plan) == [
-        ("day", "51 7 * * ? *", 2, 40),
-        ("noon", "51 11 * * ? *", 2, 60),
-        ("after-noon", "0 14 * * ? *", 2, 40),
+        ("day", "51 7 * * ? *", 14, 40),
+        ("noon", "51 11 * * ? *", 20, 60),
+        ("after-noon", "0 14 * * ? *", 14, 40),
         ("after-day", "0 20 * * ? *", 2, 28),
     ]
 
@@ -95,8 +101,8 @@ def test_a_peak_right_after_another_is_not_cut_short() -> None:
         {"rise_tps_per_minute": 1},
     )
     assert times(plan) == [
-        ("first", "51 7 * * ? *", 2, 40),
-        ("second", "51 11 * * ? *", 2, 60),
+        ("first", "51 7 * * ? *", 14, 40),
+        ("second", "51 11 * * ? *", 20, 60),
         ("after-second", "0 14 * * ? *", 2, 28),
     ]
 
@@ -196,7 +202,7 @@ def test_at_each_minute_the_range_holds_the_load_of_the_lead_that_follows(
     plan = plan_of(peaks, rise, instance_start=start)
     alone = {}
     for name, at_time in peaks.items():
-        jump = {"from_tps": 0} if not rise and at_time.tps > 800 else rise
+        jump = {"from_tps": 0} if at_time.tps > 800 else rise
         if "from_tps" in jump:
             jump = {"from_tps": min(jump["from_tps"], at_time.tps)}
         fleet = plan_of({}, {**jump, "peak_tps": at_time.tps}, instance_start=start).fleet

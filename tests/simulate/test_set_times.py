@@ -239,9 +239,11 @@ def day_peaks(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @settings(max_examples=examples(25), deadline=None)
-@given(peaks=day_peaks())
-def test_other_peaks_come_at_their_rate(peaks: dict[str, Any]) -> None:
-    traffic = model_of(text_of(peaks=peaks)).traffic_along(DAILY)
+@given(
+    peaks=day_peaks(), rise=st.sampled_from([{}, {"rise_tps_per_minute": 0.01}, {"from_tps": 0.1}])
+)
+def test_other_peaks_come_at_their_rate(peaks: dict[str, Any], rise: dict[str, float]) -> None:
+    traffic = model_of(text_of(peaks=peaks, **rise)).traffic_along(DAILY)
     for minute in range(DAY):
         rates = []
         for peak in peaks.values():
@@ -251,16 +253,6 @@ def test_other_peaks_come_at_their_rate(peaks: dict[str, Any]) -> None:
                 rates.append(peak["tps"])
         wanted = max(rates, default=DAILY.share_at(60 * minute + 30))
         assert traffic.share_at(60 * minute + 30) == wanted, minute
-
-
-def test_with_a_stated_rise_no_peak_begins_as_a_jump() -> None:
-    peaks = {"night": {"tps": 2, "from": "22:00", "to": "06:00"}}
-    traffic = model_of(text_of(peaks=peaks, rise_tps_per_minute=0.01)).traffic_along(DAILY)
-    at_ten = DAILY.share_at(22 * 3600 - 1)
-    for minute in range(1, 60):
-        rate = traffic.share_at(22 * 3600 + 60 * minute - 30)
-        assert rate == pytest.approx(at_ten + 0.01 * minute)
-    assert traffic.share_at(0) == 2
 
 
 # --- what is said --------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ class MeasuredThroughput(Options):
         safety_factor: Share of that throughput that scaling targets. Default: 0.5, AWS's starting point.
         from_tps: Rate from which traffic may jump to the peak: the minimum then serves the peak, unless the fleet at this rate can. Default: not known, with a warning.
         rise_tps_per_minute: Instead of from_tps: fastest rise of traffic, in requests per second each minute. The minimum serves the rise until scaling catches up.
-        peaks: Other peaks at set times, by name, such as a batch at night or a quiet time: scheduled actions with minimum and maximum follow, ahead of each by the time that instances need. Where peaks overlap, the highest counts; peak_tps is the peak of the rest of the day. In Python ``{"night": PeakAtTime(...)}``. Default: none.
+        peaks: Other peaks at set times, by name, such as a batch at night or a quiet time: scheduled actions with minimum and maximum follow, ahead of each by the time that instances need. A higher peak is a jump at its start. Where peaks overlap, the highest counts; peak_tps is the peak of the rest of the day. In Python ``{"night": PeakAtTime(...)}``. Default: none.
         concurrency_per_instance: Requests in flight on one instance, on average, at tps_per_instance; load-test writes it for language models. With tokens or token targets, scaling targets this number times the safety factor, at most what fits in the KV cache. Default: not known; scaling counts invocations of any length.
 
     Raises:
@@ -254,13 +254,12 @@ class MeasuredThroughput(Options):
     def at_peak(self, peak: PeakAtTime) -> MeasuredThroughput:
         """The load during another peak.
 
-        Without a stated rise a higher peak is a jump at its start, known in advance, from any rate.
+        A higher one is a jump at its start, known in advance, from any rate. What is stated of jumps
+        and rises is about the rest of the day, and about lower peaks.
         """
-        jumps_from = self.from_tps
-        if jumps_from is not None:
-            jumps_from = min(jumps_from, peak.tps)
-        elif not self.states_rises and peak.tps > self.peak_tps:
-            jumps_from = 0
+        if peak.tps > self.peak_tps:
+            return replace(self, peak_tps=peak.tps, from_tps=0, rise_tps_per_minute=None, peaks={})
+        jumps_from = None if self.from_tps is None else min(self.from_tps, peak.tps)
         return replace(self, peak_tps=peak.tps, from_tps=jumps_from, peaks={})
 
     @property

@@ -225,8 +225,8 @@ def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision:
         value=peak.range.text,
         unit="instances",
         rule="for a peak at set times what the rules of minimum and maximum give for its TPS. A "
-        "higher peak is a jump at its start, known in advance, unless you state how traffic rises: "
-        "its minimum holds it, TPS / (TPS per instance x the share that counts as held)",
+        "higher peak is a jump at its start, known in advance, whatever you state of rises: its "
+        "minimum holds it, TPS / (TPS per instance x the share that counts as held)",
         inputs={
             "name": peak.name,
             "times": peak.peak.text,

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ..report.numbers import readable
 from .daily_peaks import DailyPeak
 from .schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY, MONDAY, order_of
 from .standing_ranges import CapacityRange, StandingRanges
@@ -22,8 +21,7 @@ from .traffic_shapes import Shape
 if TYPE_CHECKING:
     from .plan import Plan
 
-_MINUTE_SECONDS = 60
-_DAY_SECONDS = _MINUTE_SECONDS * MINUTES_PER_DAY
+_DAY_SECONDS = 60 * MINUTES_PER_DAY
 
 
 @dataclass(frozen=True)
@@ -35,18 +33,12 @@ class TimesAlong:
     begin: str  # in words
     has_peaks: bool  # whether the shape has other peaks
     same_each_day: bool  # whether each day of the week has the same ranges
-    rise: float | None  # with which other peaks begin, in requests per second each minute
 
     @property
     def text(self) -> str:
         """When the traffic is taken to begin, and what comes in it."""
         text = f"set times as in traffic that begins on {self.begin}"
-        if not self.has_peaks:
-            return text
-        text += ", other peaks at their full rate"
-        if self.rise is None:
-            return text
-        return f"{text}, reached with the stated rise of {readable(self.rise)} a minute"
+        return f"{text}, other peaks at their full rate" if self.has_peaks else text
 
 
 @dataclass(frozen=True)
@@ -69,15 +61,12 @@ class SetTimes:
             return None
         begin = self._begin(shape)
         peaks = () if shape.times else self.peaks
-        rise = peaks[0].measured.rise_tps_per_minute if peaks else None
-        share_per_minute = None if rise is None else rise / usual_tps
         return TimesAlong(
-            _with_peaks(shape, peaks, usual_tps, begin, share_per_minute),
+            _with_peaks(shape, peaks, usual_tps, begin),
             _ranges_from(self._week, begin, shape.seconds),
             _begin_words(shape, begin, self._zone),
             bool(peaks),
             _same_each_day(self._week),
-            rise,
         )
 
     def why_left_out(self, shape: Shape) -> str:
@@ -161,16 +150,9 @@ def _begin_words(shape: Shape, begin: datetime, zone: str) -> str:
 
 
 def _with_peaks(
-    shape: Shape,
-    peaks: Sequence[DailyPeak],
-    usual_tps: float,
-    begin: datetime,
-    share_per_minute: float | None,
+    shape: Shape, peaks: Sequence[DailyPeak], usual_tps: float, begin: datetime
 ) -> Shape:
-    """A shape in which other peaks replace the usual traffic while they go on.
-
-    Where they begin or end, traffic jumps; or rises by a share of the usual peak each minute.
-    """
+    """A shape in which other peaks replace the usual traffic while they go on, at full rate."""
     if not peaks:
         return shape
     edges = {end for end, _ in shape.levels}
@@ -178,36 +160,15 @@ def _with_peaks(
         for day in _days(begin, shape.seconds):
             edges |= {_seconds_until(day, minute, begin) for minute in (peak.begin, peak.end)}
     levels: list[tuple[float, float]] = []
-    rising = False
     before = 0.0
-    going_on_before: list[float] | None = None
     for end in sorted(edge for edge in edges if 0 < edge <= shape.seconds):
         middle = (before + end) / 2
         clock = datetime.fromtimestamp(begin.timestamp() + middle, begin.tzinfo)
         minute = 60 * clock.hour + clock.minute
         going_on = [peak.peak.tps / usual_tps for peak in peaks if peak.covers(minute)]
-        share = max(going_on, default=shape.share_at(middle))
-        rising = rising or going_on_before not in (None, going_on)
-        if rising and share_per_minute is not None:
-            levels += _rise(levels[-1][1], share, share_per_minute, before, end)
-        else:
-            levels.append((end, share))
-        rising = levels[-1][1] < share
+        levels.append((end, max(going_on, default=shape.share_at(middle))))
         before = end
-        going_on_before = going_on
     return replace(shape, levels=tuple(levels))
-
-
-def _rise(
-    share: float, wanted: float, share_per_minute: float, begin: float, end: float
-) -> Iterator[tuple[float, float]]:
-    """Levels of a minute each from one share to another, as far as the time lasts."""
-    share += share_per_minute
-    while share < wanted and begin + _MINUTE_SECONDS < end:
-        begin += _MINUTE_SECONDS
-        yield begin, share
-        share += share_per_minute
-    yield end, min(share, wanted)
 
 
 def _days(begin: datetime, seconds: float) -> Iterator[date]:
