@@ -166,8 +166,8 @@ def test_warnings_gained_and_lost(against: Run) -> None:
     warnings = {
         name: [each["warning"] for each in found] for name, found in data["warnings"].items()
     }
-    # At 0.45 twelve instances serve the peak, and six hold 1,200 TPS; 5 ms leave little to the model.
-    assert [text for text in warnings["lost"] if "if a zone fails at the peak" in text]
+    # At 0.45 twelve instances serve the peak, and six hold 1,200 TPS; one of two gets 90 %. 5 ms leave little to the model.
+    assert [text for text in warnings["lost"] if "if a zone fails" in text]
     assert [text for text in warnings["gained"] if "5 ms" in text]
 
 

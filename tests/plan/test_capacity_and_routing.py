@@ -16,9 +16,7 @@ from low_latency_endpoint.facts.limits import ROUTING_STRATEGY
 from low_latency_endpoint.options.throughput import (
     MeasuredThroughput,
     PeakAtTime,
-    factor_for,
     instances_at_peak,
-    instances_for,
     invocations_target,
 )
 from low_latency_endpoint.options.variant import RoutingStrategy
@@ -123,15 +121,6 @@ def test_a_rise_is_a_jump_or_so_much_a_minute() -> None:
     assert MeasuredThroughput(**stated, rise_tps_per_minute=0).states_rises
     with refused("LLE609", got="from_tps 1 and rise_tps_per_minute 2", allowed="one of the two"):
         MeasuredThroughput(**stated, from_tps=1, rise_tps_per_minute=2)
-
-
-@given(st.integers(2, 60), st.decimals("1", "5000", places=2), st.decimals("1", "500", places=2))
-def test_a_factor_for_a_number_of_instances_is_the_largest_hundredth(instances, peak, tps):
-    factor = factor_for(instances, float(peak), float(tps))
-    if factor > 0:
-        assert instances_for(float(peak), float(tps), factor) >= instances
-    more = round(factor + 0.01, 2)
-    assert instances_for(float(peak), float(tps), more) < instances
 
 
 def test_a_target_that_scaling_refuses() -> None:

@@ -112,10 +112,12 @@ def test_all_that_counts_instances_reads_one_value(
         assert standing.measured
         peak = standing.measured.peak_tps
         assert standing.fleet.at_peak == naive.at_peak(peak)
-        assert standing.tps_after_zone_outage == naive.limit * standing.left_by_zone_outage
+        left = standing.left_by_zone_outage(standing.serving_at_peak)
+        outage = standing.zone_outage(standing.serving_at_peak)
+        assert (outage.held if outage else 0) == naive.limit * left
         if standing.label and plan.scaling:
             assert standing.fleet.minimum == naive.minimum(standing.measured)
-        if exact(peak) > HELD * naive.limit * standing.left_by_zone_outage:
+        if left and exact(peak) > HELD * naive.limit * left:
             assert warned(plan, "zone-outage")
     jumps = [
         exact(standing.measured.peak_tps) > HELD * naive.limit * standing.fleet.minimum

@@ -166,7 +166,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
             ],
         },
     ),
-    # 20 / 0.715 = 27.97; 0.5 x 12.5 / 0.385 = 16.2; 14 x 1.1 = 15.4
+    # 20 / 0.715 = 27.97; 0.5 x 12.5 / 0.385 = 16.2; of 17 8 are left: 8.8 of up to 17 x 0.715 = 12.155
     "9 images": (
         job(
             {"peak_tps": 20, "tps_per_instance": 1.1, "rise_tps_per_minute": 0.5},
@@ -178,7 +178,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
             "scaling_target": pytest.approx(42.9),
             "routing_strategy": "LEAST_OUTSTANDING_REQUESTS",
             "says": [
-                "(15.4 of 20 TPS)",
+                "(8.8 of up to 12.155 TPS",
                 "0.072 GB of requests in an hour",
                 "for each KB of a request",
             ],

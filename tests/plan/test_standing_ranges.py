@@ -164,8 +164,11 @@ def test_a_warning_is_there_when_a_range_deserves_it(
     found = warned(plan_of(model.actions(), safety_factor=factor, **rise))
     needed = -(-800 // (100 * factor)) if factor != 0.6 else 14  # 800 / 60 = 13.3
     at_peak = max(needed, 3)
-    left = [min(max(at_peak, low), high) for low, high in walked]
-    left = [serving - -(-serving // 3) for serving in left]
+    fleets = [(min(max(at_peak, low), high), 800.0) for low, high in walked]
+    # Scaling leaves the minimum up to its number times what it keeps an instance at.
+    quiet = [(low, min(800.0, low * 100 * factor)) for low, high in walked if low < high]
+    quiet = [(low, tps) for low, tps in quiet if low < at_peak]
+    left = [(fleet - -(-fleet // 3), tps) for fleet, tps in fleets + quiet]
     lowest = min(low for low, _ in walked)
     # A jump from 100 or more needs 800 / 90 = 8.9; a rise of 25 in 12.5 minutes 312.5 of what the
     # factor leaves of an instance, at most as many as the jump; one of 1 a twenty-fifth of it.
@@ -178,7 +181,7 @@ def test_a_warning_is_there_when_a_range_deserves_it(
         "minimum-below-rise": bool(rise) and lowest < for_rise[factor],
         "jumps-unknown": not rise and lowest < 9,
         "maximum-below-peak": any(high < needed for _, high in walked),
-        "zone-outage": any(each > 0 and 90 * each < 800 for each in left),
+        "zone-outage": any(count > 0 and 90 * count < tps for count, tps in left),
         "one-instance": lowest == 1,
         "zones-without-instance": lowest == 2,
         "fleet-never-scales": any(1 < low == high for low, high in walked),

@@ -58,11 +58,6 @@ def instances_for(
     return math.ceil(stated(tps) / (stated(tps_per_instance) * stated(share)))
 
 
-def factor_for(instances: int, tps: float, tps_per_instance: float) -> float:
-    """The largest safety factor, in hundredths, with which a load asks for so many instances."""
-    return (math.ceil(100 * stated(tps) / stated(tps_per_instance) / (instances - 1)) - 1) / 100
-
-
 def instances_at_peak(
     peak_tps: float,
     tps_per_instance: float,

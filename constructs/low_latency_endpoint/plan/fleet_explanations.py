@@ -53,22 +53,20 @@ def explain_fleet(plan: Plan) -> Iterator[Decision]:
         overridden=request.instances.initial is not None,
     )
     yield _max_instances(plan)
-    zones, measured = len(request.client_zones), request.throughput
+    zones = len(request.client_zones)
     usual = plan.usual
-    held = usual.tps_after_zone_outage
+    serving = usual.serving_at_peak
+    left = usual.left_by_zone_outage(serving)
+    outage = usual.zone_outage(serving)
     yield Decision(
         name="instances_left_by_zone_outage",
-        value=usual.left_by_zone_outage,
+        value=left,
         unit="instances",
         rule="the instances at peak, less those of the fullest zone when they are spread evenly",
-        inputs={
-            "instances at peak": fleet.serving_at_peak,
-            "client zones": zones,
-            "lost": usual.lost_with_a_zone,
-        },
+        inputs={"instances at peak": serving, "client zones": zones, "lost": serving - left},
         source=_PRACTICES,
-        note=f"they hold {readable(float(held))} of {readable(measured.peak_tps)} TPS at the measured limit"
-        if measured and held is not None
+        note=f"they hold {readable(float(outage.held))} of {readable(float(outage.tps))} TPS at the measured limit"
+        if outage
         else "",
     )
 
@@ -136,7 +134,7 @@ def _min_instances(plan: Plan) -> Decision:
             ""
             if request.serving.burstable_types
             else "at a known hour throughput.peaks raises it for that time alone"
-            if measured and measured.from_tps is not None
+            if measured and measured.from_tps is not None and plan.peaks_raise_minimum
             else ""
             if measured and measured.states_rises
             else "new instances take minutes: raise it, or schedule it, where traffic "

@@ -71,14 +71,31 @@ class ServedPeak(NamedTuple):
     instances: int  # that serve it
 
 
+class FleetWithoutZone(NamedTuple):
+    """What is left of a fleet when its fullest zone fails, and the load that it may have then."""
+
+    instances: int  # of the fleet
+    left: int
+    held: Fraction  # requests per second, by those that are left at the measured limit
+    tps: Fraction  # of the load
+    at_peak: bool
+
+    @property
+    def load(self) -> Fraction:
+        """The load as a share of what is held."""
+        return self.tps / self.held
+
+
 class FleetUnderLoad(NamedTuple):
     """A range that can stand, and the load that it has to hold."""
 
-    label: str  # the scheduled action that brings it and its time; empty for the usual range
+    name: str  # of the scheduled action or the peak that brings it; empty for the usual range
+    times: str
     fleet: Fleet
     measured: MeasuredThroughput | None
     zones: int
     room: int | None = None  # requests that the KV cache of an instance holds, where known
+    kept_tps: Fraction | None = None  # of an instance, by scaling; None where nothing scales
 
     @property
     def held_tps(self) -> Fraction:
@@ -86,21 +103,42 @@ class FleetUnderLoad(NamedTuple):
         return Fraction(0) if self.measured is None else self.measured.held_tps(self.room).limit
 
     @property
-    def lost_with_a_zone(self) -> int:
-        """Instances that fail at the peak with the fullest zone."""
-        return -(-self.fleet.serving_at_peak // self.zones)
+    def label(self) -> str:
+        """Name and times in words; empty for the usual range."""
+        return f"{self.name} ({self.times})" if self.name else ""
 
     @property
-    def left_by_zone_outage(self) -> int:
-        """Instances that are left at the peak when the fullest zone fails."""
-        return self.fleet.serving_at_peak - self.lost_with_a_zone
+    def serving_at_peak(self) -> int:
+        """Instances in service at the peak; those of a fixed fleet always are."""
+        return self.fleet.initial if self.kept_tps is None else self.fleet.serving_at_peak
 
-    @property
-    def tps_after_zone_outage(self) -> Fraction | None:
-        """What those hold at the measured limit; ``None`` without a throughput."""
-        if self.measured is None:
+    def left_by_zone_outage(self, instances: int) -> int:
+        """Instances that are left when the fullest zone of a fleet of so many fails."""
+        return instances - -(-instances // self.zones)
+
+    def zone_outage(self, instances: int) -> FleetWithoutZone | None:
+        """A zone outage of a fleet of so many; ``None`` without a throughput, or with none left.
+
+        The load is that of the peak. Fewer instances than serve there are left by scaling only below
+        their number times what it keeps each at.
+        """
+        left = self.left_by_zone_outage(instances)
+        if self.measured is None or not left:
             return None
-        return self.held_tps * self.left_by_zone_outage
+        tps = stated(self.measured.peak_tps)
+        at_peak = instances >= self.serving_at_peak
+        if not at_peak and self.kept_tps is not None:
+            tps = min(tps, instances * self.kept_tps)
+        return FleetWithoutZone(instances, left, self.held_tps * left, tps, at_peak)
+
+    @property
+    def zone_outages(self) -> list[FleetWithoutZone]:
+        """The zone outages of the fleet at the peak, and of the minimum where scaling leaves fewer."""
+        fleets = {self.serving_at_peak}
+        if self.kept_tps is not None:
+            fleets.add(self.fleet.minimum)
+        outages = [self.zone_outage(instances) for instances in sorted(fleets)]
+        return [outage for outage in outages if outage is not None]
 
 
 class ScalingPolicy(NamedTuple):
@@ -190,6 +228,11 @@ class Plan:
         return StandingRanges(usual, self.schedule if self.scaling else ())
 
     @property
+    def peaks_raise_minimum(self) -> bool:
+        """Whether ``throughput.peaks`` can raise the minimum: it is derived, and no range is stated."""
+        return self.request.instances.min is None and not self.request.scaling.schedule
+
+    @property
     def scheduled_ranges(self) -> list[str]:
         """Each scheduled action with the range that it brings and its time, in words."""
         texts = []
@@ -202,35 +245,49 @@ class Plan:
     @property
     def under_load(self) -> list[FleetUnderLoad]:
         """Each range that can stand with the load that it has to hold, the usual one first."""
-        zones = len(self.request.client_zones)
+        measured = self.request.throughput
         if not self.peaks:
             return [
-                FleetUnderLoad(
-                    standing.label,
-                    self.fleet.within(standing.range),
-                    self.request.throughput,
-                    zones,
-                    self.room,
+                self._under(
+                    standing.name, standing.times, self.fleet.within(standing.range), measured
                 )
                 for standing in self.standing_ranges.all
             ]
-        found = [FleetUnderLoad("", self.fleet, self.request.throughput, zones, self.room)]
+        loads = [self._under("", "", self.fleet, measured)]
         for peak in self.peaks:
             fleet = replace(self.fleet, at_peak=peak.at_peak)
             if self.scaling is not None:
                 fleet = fleet.within(peak.range)
-            found.append(FleetUnderLoad(peak.label, fleet, peak.measured, zones, self.room))
-        return found
+            loads.append(self._under(peak.name, peak.peak.text, fleet, peak.measured))
+        return loads
+
+    def _under(
+        self, name: str, times: str, fleet: Fleet, measured: MeasuredThroughput | None
+    ) -> FleetUnderLoad:
+        zones = len(self.request.client_zones)
+        kept_tps = self._kept_tps(measured)
+        return FleetUnderLoad(name, times, fleet, measured, zones, self.room, kept_tps)
+
+    def _kept_tps(self, measured: MeasuredThroughput | None) -> Fraction | None:
+        """Requests per second at which scaling keeps an instance; ``None`` if nothing scales.
+
+        A stated target of invocations says it. For a stated number of requests in flight it is
+        assumed to be the safety factor's.
+        """
+        if self.scaling is None:
+            return None
+        if measured is None:
+            return Fraction(0)
+        target = self.request.scaling.invocations_target
+        if self.scaling.metric == INVOCATIONS_METRIC and target is not None:
+            return stated(target) / 60
+        return measured.held_tps(self.room).planned
 
     @property
     def other_peaks(self) -> list[ServedPeak]:
         """The other peaks of the day, with the instances that serve each."""
         return [
-            ServedPeak(
-                load.label,
-                load.measured.peak_tps,
-                load.fleet.serving_at_peak if self.scaling else self.fleet.initial,
-            )
+            ServedPeak(load.label, load.measured.peak_tps, load.serving_at_peak)
             for load in self.under_load[1:]
             if self.peaks and load.measured
         ]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from ..facts.deployments import takes_guardrails
 from ..facts.token_values import is_token
 from ..options.alarms import ErrorLimit
 from ..options.throughput import (
+    FEWEST_INSTANCES,
     HELD_SHARE,
     MeasuredThroughput,
     counted_instances,
-    factor_for,
     instances_for,
     stated,
 )
@@ -29,7 +30,7 @@ from .alarm_windows import (
 from .contradictions import contradictions
 from .decisions import PlanWarning
 from .endpoint_request import EndpointRequest
-from .plan import FleetUnderLoad, Plan
+from .plan import Fleet, FleetUnderLoad, FleetWithoutZone, Plan
 from .request_size import size_warnings
 from .scaling_pace import SCALE_OUT_SECONDS, fewest_for_rises, jump_seconds, start_floor
 from .token_explanations import token_warnings
@@ -244,8 +245,9 @@ def _maximum(plan: Plan) -> Iterator[PlanWarning]:
         worst = min(below, key=lambda standing: standing.fleet.maximum)
         yield PlanWarning(
             "maximum-below-peak",
-            f"{_labels(below, worst)}the maximum of {counted_instances(worst.fleet.maximum)} is below "
-            f"the {plan.needed_for(worst.measured)} that the peak needs with this safety factor",
+            f"{_label(worst)}the {'maximum' if plan.scaling else 'fixed fleet'} of "
+            f"{counted_instances(worst.fleet.maximum)} is below the {plan.needed_for(worst.measured)} "
+            f"that the peak needs with this safety factor{_others(below, worst)}",
         )
 
 
@@ -275,17 +277,22 @@ def _fixed_ranges(plan: Plan) -> Iterator[PlanWarning]:
     if fixed:
         yield PlanWarning(
             "fleet-never-scales",
-            f"{_labels(fixed, fixed[0])}minimum and maximum are both {fixed[0].fleet.minimum}: the "
-            "fleet never scales",
+            f"{_label(fixed[0])}minimum and maximum are both {fixed[0].fleet.minimum}: the "
+            f"fleet never scales{_others(fixed, fixed[0])}",
         )
 
 
-def _labels(ranges: Sequence[FleetUnderLoad], worst: FleetUnderLoad) -> str:
-    """The scheduled actions that bring ranges, before a text; none if the usual range is the worst."""
-    if not worst.label:
-        return ""
-    labels = [worst.label, *(standing.label for standing in ranges if standing.label)]
-    return f"{', '.join(dict.fromkeys(labels))}: "
+def _label(worst: FleetUnderLoad) -> str:
+    """What brings the range that a warning is about, before its text; none for the usual range."""
+    return f"{worst.label}: " if worst.label else ""
+
+
+def _others(ranges: Sequence[FleetUnderLoad], worst: FleetUnderLoad) -> str:
+    """The other ranges that a warning is about, after its text, without their numbers."""
+    different = [standing for standing in ranges if worst.name or standing.fleet != worst.fleet]
+    names = dict.fromkeys(standing.name or "the usual range" for standing in different)
+    names.pop(worst.name or "the usual range", None)
+    return f". Also, no worse: {', '.join(names)}" if names else ""
 
 
 def _rises(plan: Plan) -> Iterator[PlanWarning]:
@@ -308,11 +315,19 @@ def _stated_rises(plan: Plan) -> Iterator[PlanWarning]:
         worst = min(below, key=lambda standing: standing.fleet.minimum - needed[standing])
         yield PlanWarning(
             "minimum-below-rise",
-            f"{_labels(below, worst)}traffic that rises as stated needs a minimum of {needed[worst]}; "
+            f"{_label(worst)}{_rise_of(plan, worst)} needs a minimum of {needed[worst]}; "
             f"the minimum of {counted_instances(worst.fleet.minimum)} holds "
             f"{readable(float(_held(worst)))} TPS, and the requests beyond "
-            f"that are late {_lateness(starts)}",
+            f"that are late {_lateness(starts)}{_others(below, worst)}",
         )
+
+
+def _rise_of(plan: Plan, standing: FleetUnderLoad) -> str:
+    """The rise that a range has to hold: as stated, or the jump with which a higher peak begins."""
+    usual, measured = plan.request.throughput, standing.measured
+    if usual is None or measured is None or measured.peak_tps <= usual.peak_tps:
+        return "traffic that rises as stated"
+    return f"the jump to {readable(measured.peak_tps)} TPS at its start"
 
 
 def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
@@ -335,13 +350,15 @@ def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
     enough = instances_for(measured.peak_tps, worst.held_tps, HELD_SHARE)
     yield PlanWarning(
         "jumps-unknown",
-        f"{_labels(below, worst)}the minimum of {worst.fleet.minimum} holds "
+        f"{_label(worst)}the minimum of {worst.fleet.minimum} holds "
         f"{readable(float(kept[worst]))} of {readable(measured.peak_tps)} TPS at "
         f"{HELD_SHARE:.0%} of its limit: after a jump beyond that, requests are late "
         f"{_lateness(plan.request.start_seconds)}. State "
         "throughput.rise_tps_per_minute or from_tps, or raise the minimum: "
-        f"{enough} hold a jump to the peak. throughput.peaks raises it at known hours only"
-        + _second_jump(plan.request.scale_out_seconds),
+        f"{enough} hold a jump to the peak"
+        + (". throughput.peaks raises it at known hours only" if plan.peaks_raise_minimum else "")
+        + _second_jump(plan.request.scale_out_seconds)
+        + _others(below, worst),
     )
 
 
@@ -426,37 +443,130 @@ def _few(plan: Plan) -> Iterator[PlanWarning]:
 
 
 def _outage(plan: Plan) -> Iterator[PlanWarning]:
-    """A zone outage at the peak that leaves too few, in any range; `_few` covers one instance."""
-    loads = {
-        standing: stated(standing.measured.peak_tps) / held
-        for standing in plan.under_load
-        if standing.measured is not None and (held := standing.tps_after_zone_outage)
-    }
-    full = [standing for standing, load in loads.items() if load > stated(HELD_SHARE)]
-    if not full:
+    """A zone outage that leaves too few, at the peak or at the minimum of any range.
+
+    `_few` covers one instance.
+    """
+    outages = [
+        (standing, outage) for standing in plan.under_load for outage in _unsafe_outages(standing)
+    ]
+    if not outages:
         return
-    worst = max(full, key=lambda standing: loads[standing])
-    measured, held = worst.measured, worst.tps_after_zone_outage
-    assert measured is not None
-    assert held is not None
-    replaced = (
-        "scaling replaces the others" if plan.request.scaling.enabled else "they are replaced"
-    )
-    left = instances_for(measured.peak_tps, worst.held_tps, HELD_SHARE)
-    enough = -(-left * worst.zones // (worst.zones - 1))
-    factor = factor_for(enough, measured.peak_tps, measured.tps_per_instance)
-    lower = f" to {plain_number(factor)}" if 0 < factor < measured.safety_factor else ""
-    advice = f"Lower the safety factor{lower} for {enough:,} instances, raise the minimum"
-    if worst.fleet.maximum < worst.fleet.at_peak:
-        advice = f"Raise the maximum to {enough:,} or more"
+    worst, _ = max(outages, key=lambda pair: pair[1].load)
+    told = ". If ".join(_outage_text(plan, outage) for outage in reversed(_unsafe_outages(worst)))
     yield PlanWarning(
         "zone-outage",
-        f"{_labels(full, worst)}if a zone fails at the peak, {worst.left_by_zone_outage} of "
-        f"{counted_instances(worst.fleet.serving_at_peak)} remain ({readable(float(held))} of "
-        f"{readable(measured.peak_tps)} TPS) until {replaced}. They work at "
-        f"{float(loads[worst]):.0%} of their limit; only {HELD_SHARE:.0%} is safe. "
-        f"{advice}, or serve from more zones",
+        f"{_label(worst)}if {told}; only {HELD_SHARE:.0%} is safe. {_outage_advice(plan, worst)}, or "
+        f"serve from more zones{_others([standing for standing, _ in outages], worst)}",
     )
+
+
+def _outage_text(plan: Plan, outage: FleetWithoutZone) -> str:
+    """What a zone outage leaves, at the peak or at the minimum: a sentence after "if"."""
+    of = f"{readable(float(outage.tps))} TPS"
+    when = "at the peak"
+    up_to = ""
+    if not outage.at_peak:
+        when = "at the minimum"
+        up_to = "up to "
+        of = f"{up_to}{of}, for which scaling leaves {outage.instances:,}"
+    replaced = "they are replaced" if plan.scaling is None else "scaling replaces the others"
+    return (
+        f"a zone fails {when}, {outage.left:,} of {counted_instances(outage.instances)} remain "
+        f"({readable(float(outage.held))} of {of}) until {replaced}. They work at "
+        f"{up_to}{float(outage.load):.0%} of their limit"
+    )
+
+
+def _unsafe_outages(standing: FleetUnderLoad) -> list[FleetWithoutZone]:
+    """Zone outages of a range that leave its load above what counts as held, that of the peak last."""
+    return [outage for outage in standing.zone_outages if not _is_safe(outage)]
+
+
+def _outage_advice(plan: Plan, standing: FleetUnderLoad) -> str:
+    """What makes each zone outage of a range safe, at the peak and at its minimum."""
+    fleet = standing.fleet
+    unsafe = _unsafe_outages(standing)
+    enough = _safe_fleet(standing, unsafe)
+    if plan.scaling is None:
+        return f"Raise the number of instances to {enough:,}"
+    raised = f"raise the minimum to {enough:,}"
+    changed = _safe_by_factor(plan, standing)
+    lowered = ""
+    if changed is not None and changed.measured is not None:
+        lowered = f"lower the safety factor to {plain_number(changed.measured.safety_factor)}"
+    if not unsafe[-1].at_peak:
+        return _sentence(raised, lowered)
+    highest = enough
+    if changed is not None:
+        highest = changed.fleet.at_peak
+        lowered += f" for {highest:,} instances"
+    if fleet.maximum >= highest:
+        return _sentence(lowered, raised)
+    if fleet.at_peak >= enough and len(unsafe) == 1:
+        return f"Raise the maximum to {fleet.at_peak:,} or more"
+    return _sentence(f"with a maximum of {highest:,} or more", lowered, raised)
+
+
+def _sentence(*parts: str) -> str:
+    """Parts in one sentence that may go on."""
+    text = ", ".join(part for part in parts if part)
+    return text[0].upper() + text[1:]
+
+
+def _safe_fleet(standing: FleetUnderLoad, unsafe: Sequence[FleetWithoutZone]) -> int:
+    """The smallest minimum, from the present one on, of which a zone outage leaves enough.
+
+    It is enough at the peak too.
+    """
+    measured = standing.measured
+    assert measured is not None
+    left = instances_for(measured.peak_tps, standing.held_tps, HELD_SHARE)
+    if unsafe[-1].at_peak:
+        return -(-left * standing.zones // (standing.zones - 1))
+    return next(
+        instances
+        for instances in range(unsafe[0].instances, standing.serving_at_peak + 1)
+        if (outage := standing.zone_outage(instances)) and _is_safe(outage)
+    )
+
+
+def _safe_by_factor(plan: Plan, standing: FleetUnderLoad) -> FleetUnderLoad | None:
+    """A range with the largest safety factor, in hundredths, whose zone outages leave enough.
+
+    ``None`` if there is none, or if the instances follow a target of your own.
+    """
+    measured = standing.measured
+    if measured is None or plan.request.scaling.invocations_target is not None:
+        return None
+    lower = math.ceil(100 * stated(measured.safety_factor))
+    for hundredths in range(lower - 1, 0, -1):
+        changed = _with_factor(plan, standing, replace(measured, safety_factor=hundredths / 100))
+        if not _unsafe_outages(changed):
+            return changed
+    return None
+
+
+def _with_factor(
+    plan: Plan, standing: FleetUnderLoad, measured: MeasuredThroughput
+) -> FleetUnderLoad:
+    """A range with another safety factor, and a maximum that lets it have what the peak needs."""
+    fleet = standing.fleet
+    planned = measured.held_tps(standing.room).planned
+    needed = instances_for(measured.peak_tps, planned)
+    at_peak = max(fleet.at_peak, needed)
+    minimum = fleet.minimum
+    if plan.request.instances.min is None and not plan.request.scaling.schedule:
+        rises = fewest_for_rises(measured, plan.request.rise_seconds, standing.room)
+        minimum = min(minimum, max(standing.zones, FEWEST_INSTANCES, rises))
+    initial = max(at_peak, minimum)
+    changed = Fleet(at_peak, minimum, initial, max(fleet.maximum, initial))
+    kept_tps = None if standing.kept_tps is None else min(standing.kept_tps, planned)
+    return standing._replace(fleet=changed, measured=measured, kept_tps=kept_tps)
+
+
+def _is_safe(outage: FleetWithoutZone) -> bool:
+    return outage.load <= stated(HELD_SHARE)
 
 
 def _requests(plan: Plan) -> Iterator[PlanWarning]:

@@ -45,9 +45,14 @@ class StandingRange(NamedTuple):
     range: CapacityRange
 
     @property
-    def label(self) -> str:
-        """The action and its time in words; empty for the usual range."""
-        return "" if self.action is None else f"{self.action.name} ({self.action.when})"
+    def name(self) -> str:
+        """The action's name; empty for the usual range."""
+        return "" if self.action is None else self.action.name
+
+    @property
+    def times(self) -> str:
+        """When the action runs, in words; empty for the usual range."""
+        return "" if self.action is None else self.action.when
 
 
 class StandingRanges(NamedTuple):
