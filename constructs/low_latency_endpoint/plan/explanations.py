@@ -342,7 +342,7 @@ def _errors(request: EndpointRequest) -> Iterator[Decision]:
             share = limit.failures / requests
             if share > limit.rate:
                 note = (
-                    f"at the peak {limit.failures} failures are {readable(float(share * 100))} % of a "
+                    f"at the peak {limit.failures} failures are {readable(float(share * 100), 3)} % of a "
                     f"period's requests: a smaller share pages only where it lasts; {note}"
                 )
     yield Decision(

@@ -58,6 +58,12 @@ def explain_fleet(plan: Plan) -> Iterator[Decision]:
     serving = usual.serving_at_peak
     left = usual.left_by_zone_outage(serving)
     outage = usual.zone_outage(serving)
+    held = ""
+    if outage is not None:
+        tps = readable(float(outage.held), 4)
+        held = (
+            f"at the measured limit they hold {tps} TPS; the peak has {readable(float(outage.tps))}"
+        )
     yield Decision(
         name="instances_left_by_zone_outage",
         value=left,
@@ -65,9 +71,7 @@ def explain_fleet(plan: Plan) -> Iterator[Decision]:
         rule="the instances at peak, less those of the fullest zone when they are spread evenly",
         inputs={"instances at peak": serving, "client zones": zones, "lost": serving - left},
         source=_PRACTICES,
-        note=f"they hold {readable(float(outage.held))} of {readable(float(outage.tps))} TPS at the measured limit"
-        if outage
-        else "",
+        note=held,
     )
 
 
