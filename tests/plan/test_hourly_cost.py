@@ -352,7 +352,32 @@ def test_what_no_amount_has_is_said_whatever_else_is_unknown() -> None:
         found = stack_cost(one)
         assert found.left_out
         said = printed(found, one)
-        assert all(item.what in said.split("Not in these amounts")[1] for item in found.left_out)
+        assert all(item.text in said.split("Not in these amounts")[1] for item in found.left_out)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_what_no_amount_has_is_summed_over_endpoints(count: int) -> None:
+    """Each kind once: an endpoint kept warm, with a canary, has 22 metrics in two composites.
+
+    Its functions run 120 times an hour to keep warm, and 120 times for the canary.
+    """
+    own = {
+        "warm_up": {"payload": {"text": "hello"}, "keep_warm": {"every": "1m"}},
+        "canary": {"payload": {"text": "hello"}},
+    }
+    others = {f"other-{number}": {**ENDPOINT, **own} for number in range(count - 1)}
+    one = settings(others=others, **own)
+    left_out = stack_cost(one).left_out
+    kinds = [(item.item, item.what) for item in left_out]
+    assert len(set(kinds)) == len(kinds)
+    texts = {item.text for item in left_out}
+    assert texts >= {
+        f"{22 * count} metrics in alarms",
+        f"{2 * count} composite alarms",
+        f"{120 * count} invocations to keep warm",
+        f"{120 * count} invocations of the canary",
+    }
+    assert all(text in printed(stack_cost(one), one) for text in texts)
 
 
 def test_a_share_of_the_rest_is_called_so() -> None:

@@ -28,8 +28,9 @@ from low_latency_endpoint.load_test.search.bounds import Bounds, quantile_bounds
 from low_latency_endpoint.load_test.search.limit_search import Limit
 from low_latency_endpoint.operate.diagnose.diagnosis import BreakdownRow, Onset, Split
 from low_latency_endpoint.plan import latency_plan
+from low_latency_endpoint.plan.billed_items import BilledItem
 from low_latency_endpoint.plan.decisions import Decision
-from low_latency_endpoint.plan.hourly_cost import BilledItem, CostAlong, EndpointCost, LoadTestCost
+from low_latency_endpoint.plan.hourly_cost import CostAlong, EndpointCost, LoadTestCost
 from low_latency_endpoint.plan.plan import Fleet
 from low_latency_endpoint.plan.scaling_pace import FleetAlong
 from low_latency_endpoint.settings import variant_plans

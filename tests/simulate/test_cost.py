@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.cli.simulate_report import SimulatedCost
 from low_latency_endpoint.facts.prices import Price
-from low_latency_endpoint.plan.hourly_cost import BilledItem, EndpointCost, StackCost
+from low_latency_endpoint.plan.billed_items import BilledItem
+from low_latency_endpoint.plan.hourly_cost import EndpointCost, StackCost
 from low_latency_endpoint.settings import fleets_along, load_settings
 from low_latency_endpoint.simulate import shape
 

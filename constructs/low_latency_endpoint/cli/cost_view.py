@@ -132,7 +132,7 @@ def _beside(cost: StackCost) -> Iterator[str]:
     parts = [
         f"{key}: {counted}".removeprefix(": ")
         for key, items in groups.items()
-        if (counted := ", ".join(f"{item.what} {_usd(item.usd)}" for item in items if item.price))
+        if (counted := ", ".join(f"{item.text} {_usd(item.usd)}" for item in items if item.price))
     ]
     if parts:
         yield f"Beside the instances: {'; '.join(parts)}."
@@ -242,7 +242,7 @@ def _whose_prices(cost: StackCost) -> Iterator[str]:
     if cost.left_out:
         yield (
             "Not in these amounts, as their price is not known: "
-            f"{', '.join(each.what for each in cost.left_out)}. "
+            f"{', '.join(each.text for each in cost.left_out)}. "
             "low-latency prices reads it."
         )
 

@@ -29,6 +29,7 @@ from ..facts.prices import (
     Price,
 )
 from ..report.numbers import readable
+from .billed_items import BilledItem, price_data, rounded
 from .decisions import IMPOSSIBLE, Decision
 from .plan import ServedPeak
 from .request_size import RequestSize
@@ -178,36 +179,6 @@ _BYTES_PER_GB = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class BilledItem:
-    """Something beside the instances that is billed for every hour."""
-
-    what: str  # in words, with how many
-    item: str  # its name among the prices
-    per_hour: float  # units in an hour
-    price: Price | None  # of a unit; None where nobody stated it
-    assumed: str = ""  # what the number of units rests on besides the settings
-
-    def __post_init__(self) -> None:
-        refuse(IMPOSSIBLE, self.what, out_of_range({"units per hour": self.per_hour}))
-
-    @property
-    def usd(self) -> float | None:
-        """US dollars per hour; ``None`` without a price."""
-        return _rounded(self.per_hour * self.price.usd) if self.price else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The item as JSON-safe data."""
-        return {
-            "what": self.what,
-            "item": self.item,
-            "per_hour": self.per_hour,
-            "price": _price(self.price),
-            "usd": self.usd,
-            "assumed": self.assumed,
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
 class EndpointCost:
     """Instances of one endpoint and what belongs to it, and what they cost."""
 
@@ -261,7 +232,7 @@ class EndpointCost:
 
     def usd_of(self, instances: float) -> float | None:
         """The same for a number of instances."""
-        return _rounded(instances * self.price.usd) if self.price else None
+        return rounded(instances * self.price.usd) if self.price else None
 
     def data_usd(self, requests: float) -> float:
         """US dollars for the requests' way through the interface endpoint, as far as known."""
@@ -314,7 +285,7 @@ class EndpointCost:
         """The cost as JSON-safe data."""
         return {
             "instance_type": self.instance_type,
-            "price": _price(self.price),
+            "price": price_data(self.price),
             **{
                 moment: {"instances": self.instances(moment), "usd": self.usd(moment)}
                 for moment in MOMENTS
@@ -349,8 +320,16 @@ class StackCost:
 
     @property
     def left_out(self) -> tuple[BilledItem, ...]:
-        """What is billed beside the instances and has no price: cents that the sum lacks."""
-        return tuple(item for item in self.items if item.price is None)
+        """What is billed beside the instances and has no price: cents that the sum lacks.
+
+        Of all endpoints together: each kind is there once.
+        """
+        kinds: dict[tuple[str, str], BilledItem] = {}
+        for item in self.items:
+            if item.price is None:
+                kind = (item.item, item.what)
+                kinds[kind] = item.with_more(kinds.get(kind))
+        return tuple(kinds.values())
 
     @property
     def prices(self) -> dict[str, Price]:
@@ -380,7 +359,7 @@ class StackCost:
         if fleet is None:
             return None
         share = sum(item.usd or 0.0 for item in self.shared) / max(self.called, 1)
-        return _rounded(fleet + sum(item.usd or 0.0 for item in each.others) + share)
+        return rounded(fleet + sum(item.usd or 0.0 for item in each.others) + share)
 
     @property
     def called(self) -> int:
@@ -407,7 +386,7 @@ class StackCost:
         if hour is None or not tps or None in copies:
             return None
         hour += sum(usd or 0.0 for usd in copies)
-        return _rounded(hour / (tps * 3600) * MILLION + each.data_usd(MILLION))
+        return rounded(hour / (tps * 3600) * MILLION + each.data_usd(MILLION))
 
     def _at_other_peaks(self, key: str) -> dict[str, float | None]:
         """US dollars for a million requests at each other peak of the day."""
@@ -434,7 +413,7 @@ class StackCost:
     def _with_items(self, parts: list[float | None]) -> float | None:
         if None in parts:
             return None
-        return _rounded(
+        return rounded(
             sum(part or 0.0 for part in parts) + sum(item.usd or 0.0 for item in self.items)
         )
 
@@ -456,7 +435,7 @@ class StackCost:
             },
             "shared": [each.to_dict() for each in self.shared],
             "without_price": list(self.without_price),
-            "left_out": [each.what for each in self.left_out],
+            "left_out": [each.text for each in self.left_out],
             "note": NOT_IN_IT,
         }
 
@@ -480,7 +459,7 @@ class CostAlong:
     def usd_per_million(self) -> float | None:
         """US dollars for a million requests."""
         requests = self.requests_per_hour
-        return _rounded(self.usd_per_hour / requests * MILLION) if requests else None
+        return rounded(self.usd_per_hour / requests * MILLION) if requests else None
 
     def to_dict(self) -> dict[str, Any]:
         """The cost as JSON-safe data."""
@@ -501,15 +480,6 @@ def sent_request(size: RequestSize, price: Price | None) -> BilledItem:
         per_hour=size.size / _BYTES_PER_GB,
         price=price,
     )
-
-
-def _price(price: Price | None) -> dict[str, Any] | None:
-    return {"usd": price.usd, "origin": price.origin} if price else None
-
-
-def _rounded(usd: float) -> float:
-    """Without the noise of binary fractions; a hundredth of a cent is kept."""
-    return round(usd, 4)
 
 
 def _usd_per_million(usd_per_hour: float, tps: float) -> float:

@@ -17,7 +17,8 @@ from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..options.alarms import AlarmOptions
 from ..options.option import options_of
 from ..options.throughput import MeasuredThroughput
-from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
+from ..plan.billed_items import BilledItem
+from ..plan.hourly_cost import EndpointCost, StackCost, sent_request
 from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
 from ..plan.recorded_rise import contradicted_rises
@@ -406,10 +407,10 @@ def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[BilledItem]:
     for count, item, what in (
         (alarms.metrics, "alarm", "metrics in alarms"),
         (alarms.high_resolution, "high_resolution_alarm", "metrics in high-resolution alarms"),
-        (alarms.composites, "composite_alarm", "composite alarm" + "s" * (alarms.composites > 1)),
+        (alarms.composites, "composite_alarm", "composite alarms"),
     ):
         if count:
-            yield _billed(settings, item, count / HOURS_PER_MONTH, f"{count} {what}")
+            yield _billed(settings, item, count / HOURS_PER_MONTH, what, count=count)
 
 
 def _functions(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledItem]:
@@ -430,12 +431,12 @@ def _canary(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledIt
     metrics = zones * (len(PUBLISHED) - (not _compares_names(settings)))
     runs = zones * RUNS_PER_HOUR
     memory = runs * _FUNCTION_SECONDS * CANARY_MIB / 1024
-    yield item("custom_metric", metrics / HOURS_PER_MONTH, f"{metrics} metrics of the canary")
+    yield item("custom_metric", metrics / HOURS_PER_MONTH, "metrics of the canary", count=metrics)
     yield from _invocations(settings, runs, memory, "of the canary", _CANARY_LOG_BYTES)
     payload = endpoint.canary.payload or (endpoint.warm_up and endpoint.warm_up.payloads[0])
     size = payload.size if payload else None
     sent = runs * (1 + _compares_names(settings)) * (size or 0) / 1e9
-    yield item("interface_endpoint_data", sent, f"{readable(sent, 4)} GB that the canary sends")
+    yield item("interface_endpoint_data", sent, "GB that the canary sends", count=sent)
 
 
 def _invocations(
@@ -443,17 +444,26 @@ def _invocations(
 ) -> Iterator[BilledItem]:
     """So many runs of functions an hour: each, its GB-seconds, and what it logs."""
     item = partial(_billed, settings)
-    yield item("function_request", runs, f"{readable(runs)} invocations {which}")
-    yield item(
-        "function_memory", memory, f"{readable(memory, 4)} GB-seconds of them", _ASSUMED_SECONDS
-    )
+    yield item("function_request", runs, f"invocations {which}", count=runs)
+    yield item("function_memory", memory, f"GB-seconds {which}", _ASSUMED_SECONDS, count=memory)
     logged = f"each invocation logs {log_bytes:,} bytes"
-    yield item("logs", runs * log_bytes / 1e9, "their logs", logged)
+    yield item("logs", runs * log_bytes / 1e9, f"logs of invocations {which}", logged)
 
 
 def _billed(
-    settings: Settings, item: str, per_hour: float, what: str, assumed: str = ""
+    settings: Settings,
+    item: str,
+    per_hour: float,
+    what: str,
+    assumed: str = "",
+    *,
+    count: float | None = None,
 ) -> BilledItem:
     return BilledItem(
-        what=what, item=item, per_hour=per_hour, price=_price(settings, item), assumed=assumed
+        what=what,
+        item=item,
+        per_hour=per_hour,
+        price=_price(settings, item),
+        assumed=assumed,
+        count=count,
     )
