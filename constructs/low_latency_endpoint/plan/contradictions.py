@@ -133,6 +133,13 @@ def _pairs(plan: Plan) -> Iterator[tuple[str, str, Any, str, float]]:
     vcpus = (request.serving.facts.vcpus if request.serving.facts else None) or 0
     if tps > (most := vcpus * _CALLS_OF_VCPU):
         yield "vcpus", what, tps, f"{vcpus} vCPUs serve of HTTP", most
-    needed = max(plan.needed_for(request.throughput) or 0, len(request.client_zones))
+    peaks = [plan.needed_for(standing.measured) or 0 for standing in plan.under_load]
+    needed = max(*peaks, len(request.client_zones))
     if (least := request.instances.min or 0) > needed:
-        yield "minimum", "the minimum is", least, "the peak with this throughput needs", needed
+        yield (
+            "minimum",
+            "the minimum is",
+            least,
+            "the highest peak with this throughput needs",
+            needed,
+        )

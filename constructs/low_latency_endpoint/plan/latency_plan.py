@@ -70,7 +70,7 @@ def make_plan(request: EndpointRequest) -> Plan:
     tokens = token_plan(request, kept_for_overhead(request))
     in_flight = followed(request, tokens)
     room = tokens.room if tokens else None
-    fleet = _fleet(request, room)
+    fleet = _fleet(request, room, is_rare=request.is_rare)
     advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
     scaling = _scaling(request, fleet, in_flight, room)
     peaks = tuple(_daily_peaks(request, room))
@@ -102,11 +102,12 @@ def _explained(plan: Plan) -> Explanation:
     return explanation_of(plan)
 
 
-def _fleet(request: EndpointRequest, room: int | None) -> Fleet:
+def _fleet(request: EndpointRequest, room: int | None, *, is_rare: bool) -> Fleet:
     """Minimum, initial and maximum instances, checked against each other.
 
     The range is for the usual peak. Initial instances, and those of a fleet that does not scale,
-    are for the highest one.
+    are for the highest one. Whether calls are rare is decided by the highest one of the whole day,
+    not by the peak that a range is for.
     """
     zones, given = len(request.client_zones), request.scaling
     minimum, initial, maximum = (getattr(request.instances, x) for x in ("min", "initial", "max"))
@@ -135,9 +136,7 @@ def _fleet(request: EndpointRequest, room: int | None) -> Fleet:
         rises = fewest_for_rises(measured, request.rise_seconds, room) if measured else 1
         smallest = max(floor, min(rises, maximum or rises))
     needed = max(at_peak if given.enabled else at_highest_peak, smallest, initial or 0)
-    largest = maximum or (
-        needed if request.is_rare and not given.is_asked_for else _maximum(needed, zones)
-    )
+    largest = maximum or (needed if is_rare and not given.is_asked_for else _maximum(needed, zones))
     if smallest > largest:
         raise MIN_ABOVE_MAX.error(
             got=f"{smallest} above {largest}", allowed=f"at most {largest}", where="instances.min"
@@ -194,7 +193,8 @@ def _daily_peaks(request: EndpointRequest, room: int | None) -> Iterator[DailyPe
     instances = replace(request.instances, initial=None)
     for name, peak in usual.peaks.items():
         measured = usual.at_peak(peak)
-        fleet = _fleet(replace(request, throughput=measured, instances=instances), room)
+        at_peak = replace(request, throughput=measured, instances=instances)
+        fleet = _fleet(at_peak, room, is_rare=request.is_rare)
         capacity = CapacityRange(fleet.minimum, fleet.maximum)
         yield DailyPeak(name, peak, measured, fleet.at_peak, capacity)
 

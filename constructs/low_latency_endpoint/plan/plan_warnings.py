@@ -136,14 +136,15 @@ def _samples(plan: Plan) -> Iterator[PlanWarning]:
         return
     window = share_window(request.alarm_window, request.peak_tps)
     requests = requests_in_period(window, request.peak_tps)
-    if requests < FEWEST_REQUESTS:
+    failures = request.error_limit.failures
+    if requests < FEWEST_REQUESTS or (not is_token(failures) and requests < failures):
         yield PlanWarning(
             "few-requests",
             f"even at the peak only {plain_number(float(requests), 2)} requests come in "
             f"{period_text(window)}, and the error alarm waits for {_failures(request)}: it may stay "
             "silent while all requests fail. "
             + (
-                "A canary, or warm_up.keep_warm, sends more"
+                "A canary, or warm_up.keep_warm, sends more; alarms.minimum_failures can be lower"
                 if request.alarm_window.period_seconds is None
                 else "Leave alarms.period out for one that is long enough"
             ),
@@ -378,7 +379,9 @@ def _lateness(start_seconds: int) -> str:
 
 
 def _schedule(plan: Plan) -> Iterator[PlanWarning]:
-    """A usual minimum or maximum that no scheduled action restores."""
+    """A usual minimum or maximum that no scheduled action of your own restores."""
+    if plan.peaks:
+        return
     ranges = plan.standing_ranges
     for option, name, usual in (
         ("min", "minimum", ranges.usual.minimum),
@@ -537,7 +540,9 @@ def _safe_by_factor(plan: Plan, standing: FleetUnderLoad) -> FleetUnderLoad | No
     ``None`` if there is none, or if the instances follow a target of your own.
     """
     measured = standing.measured
-    if measured is None or plan.request.scaling.invocations_target is not None:
+    scaling = plan.request.scaling
+    own_target = scaling.invocations_target or scaling.concurrency_target
+    if measured is None or own_target is not None:
         return None
     lower = math.ceil(100 * stated(measured.safety_factor))
     for hundredths in range(lower - 1, 0, -1):

@@ -32,21 +32,24 @@ class RecordedRise(NamedTuple):
 def contradicted_rises(plan: Plan, shape: Shape, peak_tps: float) -> str:
     """What a recording contradicts of the rises that settings state, and what follows; else empty.
 
-    ``peak_tps`` is the rate at the recording's peak, to which all of it is scaled.
+    ``peak_tps`` is the rate at the recording's peak, to which all of it is scaled. Where other peaks
+    of the day are stated, nothing is judged: the recording has their jumps too.
     """
+    if plan.peaks:
+        return ""
     measured = plan.request.throughput
     rise = largest_rise(shape, peak_tps)
     if rise is None or measured is None or plan.scaling is None or not measured.states_rises:
         return ""
     lag = plan.request.rise_seconds
     recorded = replace(measured, from_tps=None, rise_tps_per_minute=rise.tps_per_minute)
-    needed = fewest_for_rises(recorded, lag)
+    needed = fewest_for_rises(recorded, lag, plan.room)
     if measured.rise_tps_per_minute is not None:
         if rise.tps_per_minute <= measured.rise_tps_per_minute:
             return ""
         said = f"rise_tps_per_minute is {readable(measured.rise_tps_per_minute, 4)}"
     else:
-        if needed <= fewest_for_rises(measured, lag):
+        if needed <= fewest_for_rises(measured, lag, plan.room):
             return ""
         said = f"from_tps is {readable(measured.from_tps, 4)}"
     minimum = plan.fleet.minimum

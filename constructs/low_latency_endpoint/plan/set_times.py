@@ -38,7 +38,11 @@ class TimesAlong:
     def text(self) -> str:
         """When the traffic is taken to begin, and what comes in it."""
         text = f"set times as in traffic that begins on {self.begin}"
-        return f"{text}, other peaks at their full rate" if self.has_peaks else text
+        if not self.has_peaks:
+            return text
+        if self.shape.recorded_peak is not None:
+            return f"{text}, its highest count taken for the highest peak"
+        return f"{text}, other peaks at their full rate"
 
 
 @dataclass(frozen=True)
@@ -152,9 +156,15 @@ def _begin_words(shape: Shape, begin: datetime, zone: str) -> str:
 def _with_peaks(
     shape: Shape, peaks: Sequence[DailyPeak], usual_tps: float, begin: datetime
 ) -> Shape:
-    """A shape in which other peaks replace the usual traffic while they go on, at full rate."""
+    """A shape in which other peaks replace the usual traffic while they go on, at full rate.
+
+    A recording has its peaks already: its highest count is taken for the highest peak of the day.
+    """
     if not peaks:
         return shape
+    if shape.recorded_peak is not None:
+        highest = max(usual_tps, *(peak.peak.tps for peak in peaks)) / usual_tps
+        return replace(shape, levels=tuple((end, share * highest) for end, share in shape.levels))
     edges = {end for end, _ in shape.levels}
     for peak in peaks:
         for day in _days(begin, shape.seconds):
