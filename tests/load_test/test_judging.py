@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binom
 
 from low_latency_endpoint.errors import ConfigurationError
@@ -21,6 +23,7 @@ from low_latency_endpoint.load_test.search.bounds import (
 from low_latency_endpoint.load_test.search.judging import (
     Judgement,
     LatencyGoal,
+    failure_bounds,
     judge,
     piles_up,
     quantile_of,
@@ -280,3 +283,16 @@ def test_what_the_endpoint_answers_counts_even_then() -> None:
 def test_the_three_commonest_kinds_are_named() -> None:
     kinds = {"a": 1, "b": 40, "c": 30, "d": 20}
     assert judged(errors=kinds).reasons[0].endswith(": 40 times b, 30 times c, 20 times d")
+
+
+@given(
+    st.integers(1, 100_000), st.floats(0, 1), st.floats(1, 5000), st.sampled_from([0.8, 0.95, 0.99])
+)
+def test_bounds_of_clustered_failures_hold_the_share_that_was_seen(
+    sent: int, share: float, worth: float, confidence: float
+) -> None:
+    """Of 6,000 requests, 20 worth one, a single failure is less than one independent one."""
+    failed = round(sent * share)
+    bounds = failure_bounds(failed, sent, worth, confidence)
+    assert bounds is not None
+    assert bounds.low <= bounds.value == failed / sent <= bounds.high

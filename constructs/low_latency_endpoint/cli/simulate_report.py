@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -184,7 +185,7 @@ class SimulationReport:
             burn_rate_sentences,
             steady_sentences,
             steady_table,
-            verdict,
+            verdict_of,
             with_label,
         )
 
@@ -208,7 +209,7 @@ class SimulationReport:
                         f"p{target.percentile:g}": {
                             "callers_target_ms": 1000 * target.callers,
                             "model_target_ms": 1000 * target.model,
-                            "verdict": verdict(result.percentile(target.percentile), target.model),
+                            "verdict": verdict_of(target, result),
                         }
                         for target in model.targets
                     },
@@ -343,6 +344,7 @@ class SimulationReport:
         self.data = {"traffic": {}}
         late = False
         left_out = False
+        answered = True
         # Hours of requests, in which luck evens out: fewer replications do.
         replications = self._replications(4)
         for one in shapes:
@@ -353,6 +355,7 @@ class SimulationReport:
                 **self.options,
             )
             left_out = left_out or bool(self.model.without_set_times(one))
+            answered = answered and result.answered
             sentence = shape_sentence(self.model, one, result)
             self.sentences.append(self.model.condition_along(one) + sentence)
             if one.warning:
@@ -364,13 +367,16 @@ class SimulationReport:
             late = late or gives_up(result) or (over is not None and over.mean > 0)
             self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
-            paid = result.instance_hours.mean * 3600 / one.seconds
+            # A recording lasts until its last answer, which can be later than its last request.
+            seconds = max(one.seconds, fmean(run.seconds for run in result.replications))
+            paid = result.instance_hours.mean * 3600 / seconds
             tps = self.model.peak_tps * self.model.traffic_along(one).mean_share
+            tps *= one.seconds / seconds
             self.sentences.append(
                 f"{one.name}, on average {self.cost.sentence(paid, tps, month=self._tells_a_month(one))}"
             )
             self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
-        self._judge(missed=late, sure=not self.warnings and not left_out)
+        self._judge(missed=late, sure=answered and not self.warnings and not left_out)
         self.tables.append(Table.of(rows, f"{replications} replications"))
         self._assume_over_time(shapes)
         self.assumed.append(_runs(result, steady=False))

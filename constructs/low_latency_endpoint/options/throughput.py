@@ -234,18 +234,6 @@ class MeasuredThroughput(Options):
             return None
         return stated(self.concurrency_per_instance) / stated(self.tps_per_instance)
 
-    def held_tps(self, room: int | None) -> HeldTps:
-        """What one instance holds, whose KV cache has room for so many requests; None if not known.
-
-        By Little's law: a call takes as long as the measured numbers say. No room at all is no
-        limit here, but a warning of its own.
-        """
-        measured = stated(self.tps_per_instance)
-        limit = measured
-        if room and self.call_seconds is not None:
-            limit = min(measured, room / self.call_seconds)
-        return HeldTps(limit, min(limit, measured * stated(self.safety_factor)))
-
     def at_peak(self, peak: PeakAtTime) -> MeasuredThroughput:
         """The load during another peak.
 
@@ -272,3 +260,16 @@ class MeasuredThroughput(Options):
         return instances_at_peak(
             self.peak_tps, self.tps_per_instance, self.safety_factor, client_zones
         )
+
+
+def tps_held(measured: MeasuredThroughput, room: int | None) -> HeldTps:
+    """What one instance holds, whose KV cache has room for so many requests; None if not known.
+
+    By Little's law: a call takes as long as the measured numbers say. No room at all is no limit
+    here, but a warning of its own.
+    """
+    limit = stated(measured.tps_per_instance)
+    planned = limit * stated(measured.safety_factor)
+    if room and measured.call_seconds is not None:
+        limit = min(limit, room / measured.call_seconds)
+    return HeldTps(limit, min(limit, planned))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import AWS_DOCS
 from ..options.scaling import ScalingSchedule
-from ..options.throughput import FEWEST_INSTANCES, HELD_SHARE, instances_for, stated
+from ..options.throughput import FEWEST_INSTANCES, HELD_SHARE, instances_for, stated, tps_held
 from ..report.numbers import plain_number, readable
 from .daily_peaks import DailyPeak, lead_minutes
 from .decisions import Decision
@@ -79,7 +79,7 @@ def _instances_at_peak(plan: Plan) -> Decision:
     fleet, measured = plan.fleet, plan.request.throughput
     zones = len(plan.request.client_zones)
     if measured:
-        held = measured.held_tps(plan.room)
+        held = tps_held(measured, plan.room)
         saturated = max(instances_for(measured.peak_tps, held.limit), zones, FEWEST_INSTANCES)
         return Decision(
             name="instances_at_peak",
@@ -351,7 +351,7 @@ def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision:
             },
             source=_LOAD_TEST,
             note="at saturation the target would be "
-            + readable(float(measured.held_tps(plan.room).limit * 60)),
+            + readable(float(tps_held(measured, plan.room).limit * 60)),
         )
     if given.concurrency_target is None and plan.tokens and plan.tokens.in_flight:
         return explain_in_flight(plan.tokens.in_flight)
@@ -398,7 +398,7 @@ def _rises(plan: Plan) -> dict[str, Any]:
         "share that counts as held": HELD_SHARE,
         **cache_limit(plan, measured),
     }
-    held_tps = measured.held_tps(plan.room)
+    held_tps = tps_held(measured, plan.room)
     limit = float(held_tps.limit)
     reserve = f"{plain_number(limit)} x (1 - {plain_number(measured.safety_factor)})"
     if held_tps.limit < stated(measured.tps_per_instance):

@@ -11,7 +11,7 @@ from ..facts.metrics import check_statistic
 from ..facts.rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX, SCHEDULE_BESIDE_PEAKS
 from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
 from ..options.scaling import CHANGES_NEED_SCALING, ScalingSchedule, most_scheduled, whole_seconds
-from ..options.throughput import FEWEST_INSTANCES, stated
+from ..options.throughput import FEWEST_INSTANCES, stated, tps_held
 from .alarm_windows import latency_window
 from .daily_peaks import DailyPeak, daily_schedule, lead_minutes
 from .decisions import Explanation
@@ -173,7 +173,7 @@ def _scaling(
         metric, target = CONCURRENCY_METRIC, in_flight.target
     elif measured is not None:
         metric = INVOCATIONS_METRIC
-        of_planned = float(60 * measured.held_tps(room).planned)
+        of_planned = float(60 * tps_held(measured, room).planned)
         target = min(measured.target_invocations_per_instance, of_planned)
     else:
         return None

@@ -13,7 +13,7 @@ from ..errors.frozen import dataclass
 from ..errors.impossible import falling, out_of_range, refuse
 from ..facts.metrics import microseconds_from_milliseconds
 from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
-from ..options.throughput import HeldTps, MeasuredThroughput, instances_for, stated
+from ..options.throughput import HeldTps, MeasuredThroughput, instances_for, stated, tps_held
 from .alarm_windows import AlarmWindow
 from .daily_peaks import DailyPeak
 from .decisions import IMPOSSIBLE, Explanation, numbers_of
@@ -100,7 +100,7 @@ class FleetUnderLoad(NamedTuple):
     @property
     def held_tps(self) -> Fraction:
         """What one instance holds, in requests per second; 0 without a throughput."""
-        return Fraction(0) if self.measured is None else self.measured.held_tps(self.room).limit
+        return Fraction(0) if self.measured is None else tps_held(self.measured, self.room).limit
 
     @property
     def label(self) -> str:
@@ -219,7 +219,7 @@ class Plan:
     def held_tps(self) -> HeldTps | None:
         """What one instance holds; ``None`` without a throughput."""
         measured = self.request.throughput
-        return None if measured is None else measured.held_tps(self.room)
+        return None if measured is None else tps_held(measured, self.room)
 
     @cached_property
     def standing_ranges(self) -> StandingRanges:
@@ -281,7 +281,7 @@ class Plan:
         target = self.request.scaling.invocations_target
         if self.scaling.metric == INVOCATIONS_METRIC and target is not None:
             return stated(target) / 60
-        return measured.held_tps(self.room).planned
+        return tps_held(measured, self.room).planned
 
     @property
     def other_peaks(self) -> list[ServedPeak]:
@@ -366,4 +366,4 @@ def needed_at_peak(measured: MeasuredThroughput | None, room: int | None) -> int
     """
     if measured is None:
         return None
-    return instances_for(measured.peak_tps, measured.held_tps(room).planned)
+    return instances_for(measured.peak_tps, tps_held(measured, room).planned)

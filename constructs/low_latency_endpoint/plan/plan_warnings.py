@@ -17,6 +17,7 @@ from ..options.throughput import (
     counted_instances,
     instances_for,
     stated,
+    tps_held,
 )
 from ..report.numbers import milliseconds, plain_number, readable
 from .alarm_windows import (
@@ -214,7 +215,7 @@ def _throughput_of_another(request: EndpointRequest) -> Iterator[PlanWarning]:
 
 def _no_reserve(plan: Plan, measured: MeasuredThroughput) -> Iterator[PlanWarning]:
     """A peak that uses more of an instance than counts as held."""
-    held = measured.held_tps(plan.room)
+    held = tps_held(measured, plan.room)
     if held.used <= stated(HELD_SHARE):
         return
     if held.limit == stated(measured.tps_per_instance):
@@ -257,7 +258,7 @@ def _rare(plan: Plan, measured: MeasuredThroughput) -> PlanWarning:
     return PlanWarning(
         "rare-calls",
         f"at most {plain_number(measured.highest_tps * 60, 2)} calls a minute, and an instance holds "
-        f"{readable(float(measured.held_tps(plan.room).limit * 60))}: a fixed fleet of {plan.fleet.initial} serves "
+        f"{readable(float(tps_held(measured, plan.room).limit * 60))}: a fixed fleet of {plan.fleet.initial} serves "
         "them, and warm_up.keep_warm keeps it warm. No alarm watches latency, because a percentile "
         "of so few calls is the latency of a single one. Serverless inference, asynchronous "
         "inference, and inference components that scale to zero cost nothing between calls, but "
@@ -557,7 +558,7 @@ def _with_factor(
 ) -> FleetUnderLoad:
     """A range with another safety factor, and a maximum that lets it have what the peak needs."""
     fleet = standing.fleet
-    planned = measured.held_tps(standing.room).planned
+    planned = tps_held(measured, standing.room).planned
     needed = instances_for(measured.peak_tps, planned)
     at_peak = max(fleet.at_peak, needed)
     minimum = fleet.minimum

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors.frozen import dataclass
 from ..errors.impossible import falling, out_of_range, refuse
 from ..facts.scaling_rules import IN_MINUTES, IN_SHARE, OUT_DATAPOINTS
-from ..options.throughput import HELD_SHARE, instances_for, stated
+from ..options.throughput import HELD_SHARE, instances_for, stated, tps_held
 from .decisions import IMPOSSIBLE
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def fewest_for_rises(
     - A rise of *r* per second each second, and a lag of *D* (:func:`rise_seconds`): the worst *x* is ``m t s``, so that
       ``m t >= m t s + r D``, and no more than for a jump. The limit is reached at the lag's end alone.
     """
-    held = measured.held_tps(room)
+    held = tps_held(measured, room)
     holding = instances_for(measured.peak_tps, held.limit, HELD_SHARE)
     if measured.from_tps is not None:
         kept = 0

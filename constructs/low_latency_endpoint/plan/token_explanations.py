@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AWS_DOCS
-from ..options.throughput import stated
+from ..options.throughput import stated, tps_held
 from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision, PlanWarning
 from .floor_explanations import first_token_warnings
@@ -211,7 +211,7 @@ def cache_note(plan: Plan) -> str:
 
 def cache_limit(plan: Plan, measured: MeasuredThroughput) -> dict[str, Any]:
     """What the KV cache lets an instance hold, as an input; none where it allows what is measured."""
-    held = measured.held_tps(plan.room)
+    held = tps_held(measured, plan.room)
     if held.limit == stated(measured.tps_per_instance):
         return {}
     return {"TPS that its KV cache holds": float(held.limit)}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..errors.frozen import dataclass
 from ..errors.impossible import out_of_range
-from ..options.throughput import stated
+from ..options.throughput import stated, tps_held
 from .decisions import numbers_of
 from .endpoint_request import EndpointRequest
 
@@ -97,7 +97,7 @@ def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan 
         rates = {
             "output_tokens": measured.highest_tps * traffic.mean_output,
             "input_tokens": measured.highest_tps * traffic.mean_input,
-            "output_tokens_per_instance": float(measured.held_tps(room).limit)
+            "output_tokens_per_instance": float(tps_held(measured, room).limit)
             * traffic.mean_output,
         }
     return TokenPlan(

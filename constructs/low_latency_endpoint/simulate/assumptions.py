@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ..errors import rule
 from ..facts.durations import seconds_of
+from ..facts.scaling_rules import wanted_capacity
 from ..options.deployment import DeploymentPolicy, default_deployment
 from ..options.throughput import MeasuredThroughput, counted_instances
 from ..plan.plan import CONCURRENCY_METRIC, Plan, ScalingPolicy, ServedPeak
@@ -161,7 +162,7 @@ class SimulatedEndpoint:
     def _settled(self, tps: float, scaling: TargetTracking) -> int:
         """The fleet that a policy would have left at a steady rate."""
         if scaling.metric == "invocations":
-            wanted = math.ceil(tps * 60 / scaling.target)
+            wanted = wanted_capacity(tps * 60, scaling.target)
         else:  # an instance with so many in flight answers so many per second
             at_work = min(scaling.target, self.concurrency)
             slowed = 1 + self.slope * max(0.0, at_work - 1)

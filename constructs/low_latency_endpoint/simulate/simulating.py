@@ -98,7 +98,7 @@ class SimulationResult:
     def _problems(self, controls: Controls) -> Iterator[str]:
         """What is impossible about the figures that these controls lead to."""
         figures = {name: self._estimate(attrgetter(name), controls).mean for name in _FIGURES}
-        if not all(run.requests for run in self.replications):
+        if not self.answered:
             yield from impossible_figures(figures | UNANSWERED)
             return
         percentiles = {
@@ -205,6 +205,11 @@ class SimulationResult:
     def requests(self) -> int:
         """Requests counted in all replications."""
         return sum(run.requests for run in self.replications)
+
+    @property
+    def answered(self) -> bool:
+        """Whether every replication answered a request."""
+        return all(run.requests for run in self.replications)
 
     @property
     def failed(self) -> int:

@@ -14,6 +14,7 @@ from .application import Caller, Operation, OwnService
 from .hosting import Scaling, TargetKey, all_variants, hosting, scaling
 from .protocols import Invalid, ServiceError
 from .runtime.scaling import DIMENSIONS, drop_alarms, make_alarms
+from .runtime.scheduled_actions import is_due
 
 
 def _state(caller: Caller) -> Scaling:
@@ -207,11 +208,21 @@ def put_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
     before = state.actions.get(entry)
     if before is None and "Schedule" not in request:
         raise Invalid("Schedule must be specified")
+    if "Schedule" in request:
+        _check_schedule(request["Schedule"])
     base = before or {
         "ScheduledActionARN": _policy_arn(caller, key, "scheduledAction", entry[1]),
         "CreationTime": caller.now(),
     }
     state.actions[entry] = {**base, **request}
+
+
+def _check_schedule(schedule: str) -> None:
+    """Refuse what could not be read when it is due."""
+    try:
+        is_due({"Schedule": schedule, "CreationTime": 0.0}, 0.0)
+    except (ValueError, KeyError) as error:
+        raise Invalid(f"Schedule expression {schedule!r} is not valid") from error
 
 
 def delete_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:

@@ -141,6 +141,25 @@ def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> Bou
     return Bounds(hits / samples, low, high, samples)
 
 
+def clustered_share_bounds(
+    hits: int, requests: int, worth: float, confidence: float = CONFIDENCE
+) -> Bounds:
+    """A share with its bounds, where so many requests are worth an independent one.
+
+    Counted in independent ones, the hits are a fraction: each bound takes the whole number on its
+    own side, and never passes the share that was seen.
+    """
+    if not requests:
+        return Bounds(math.nan, 0.0, 1.0, 0)
+    share = hits / requests
+    samples = max(1, math.floor(requests / worth))
+    fewest = min(samples, math.floor(hits / worth))
+    most = min(samples, math.ceil(hits / worth))
+    low = share_bounds(fewest, samples, confidence).low
+    high = share_bounds(most, samples, confidence).high
+    return Bounds(share, min(low, share), max(high, share), samples)
+
+
 def _root(beyond: Callable[[float], bool]) -> float:
     """The share between 0 and 1 from which on it is true."""
     low, high = 0.0, 1.0

@@ -18,11 +18,11 @@ from .bounds import (
     CONFIDENCE,
     Bounds,
     binomial_tail,
+    clustered_share_bounds,
     few_enough,
     mean_bounds,
     quantile_bounds,
     requests_needed,
-    share_bounds,
 )
 
 LATENCY_NEEDED = rule(
@@ -357,21 +357,16 @@ def _goodput(goal: LatencyGoal, measured: Measurement, worth: Mapping[str, float
     if goal.goodput is None or measured.tokens is None:
         return None
     sent = measured.sent
-    good = measured.tokens.good
-    one = worth.get(GOODPUT, 1.0)
-    samples = math.floor(sent / one)
-    hits = max(0, samples - math.ceil((sent - good) / one))
-    bounds = share_bounds(hits, samples, goal.confidence)
-    return replace(bounds, value=good / max(sent, 1))
+    if not sent:
+        return Bounds(0.0, 0.0, 1.0, 0)
+    missed = sent - measured.tokens.good
+    bad = clustered_share_bounds(missed, sent, worth.get(GOODPUT, 1.0), goal.confidence)
+    return Bounds(1 - bad.value, 1 - bad.high, 1 - bad.low, bad.samples)
 
 
 def failure_bounds(failed: int, sent: int, worth: float, confidence: float) -> Bounds | None:
     """The share of requests that fail, with its bounds; ``None`` where none was sent."""
-    if not sent:
-        return None
-    samples = max(1, math.floor(sent / worth))
-    hits = min(samples, math.ceil(failed / worth))
-    return replace(share_bounds(hits, samples, confidence), value=failed / sent)
+    return clustered_share_bounds(failed, sent, worth, confidence) if sent else None
 
 
 def few_failures(goal: LatencyGoal, failed: int, sent: int, worth: float = 1.0) -> bool:

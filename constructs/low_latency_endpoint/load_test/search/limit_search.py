@@ -424,7 +424,12 @@ class _Search:
         return True
 
     def _assure(self, limit: float) -> None:
-        """Where the limit held without a confidence, look for a rate below that holds with one."""
+        """Where the limit held without a confidence, look for a rate below that holds with one.
+
+        Not where steps contradict each other: one more says nothing for certain of other minutes.
+        """
+        if unsteadiness(self.plan.goal, self._loads):
+            return
         for share in _ASSURES_AT:
             if self._assured is not None or self._steps + _CONFIRMATIONS > _STEPS_AT_MOST:
                 return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 
@@ -122,9 +121,13 @@ def _samples(step: MeasuredStep, name: str) -> int:
 
 
 def _share(hits: int, requests: int, worth: float) -> Bounds:
-    """A share with its bounds, of so many requests that are worth an independent one each."""
+    """A share with its bounds, of so many requests that are worth an independent one each.
+
+    Unlike the bounds that a limit rests on, these round: neither side is the safe one.
+    """
+    share = hits / requests
     bounds = share_bounds(round(hits / worth), max(1, round(requests / worth)), _CONFIDENCE)
-    return replace(bounds, value=hits / requests)
+    return Bounds(share, min(bounds.low, share), max(bounds.high, share), bounds.samples)
 
 
 def _said(goal: LatencyGoal, name: str, bounds: Bounds) -> str:

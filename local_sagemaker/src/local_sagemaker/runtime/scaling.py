@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -300,9 +300,9 @@ class TargetTracking:
         else:
             if suspended["DynamicScalingInSuspended"]:
                 return None
-            # All tracking policies must agree to scale in, and the largest capacity is chosen.
-            # Source: Application Auto Scaling user guide.
-            agreed = tracked if len(tracked) == len(policies) else []
+            agreed: list[_Wish] = []
+            if tracked:
+                agreed = _agreed_scale_in(place, policies, target, capacity, progress, at)
             wishes = [*agreed, *(wish for wish in steps if wish.capacity < capacity)]
         if not wishes:
             return None
@@ -363,6 +363,31 @@ def _run_scheduled_actions(state: Scaling, at: float) -> None:
             target.update(action.get("ScalableTargetAction") or {})
 
 
+def _agreed_scale_in(
+    place: Place,
+    policies: Sequence[Mapping[str, Any]],
+    target: Mapping[str, Any],
+    capacity: int,
+    progress: _Progress,
+    at: float,
+) -> list[_Wish]:
+    """Give what tracking policies want if all that scale in are ready for it; else nothing.
+
+    One of them is called; the alarms of the others are in ALARM, since whenever. The largest capacity
+    is chosen. Source: Application Auto Scaling user guide, "Multiple scaling policies".
+    """
+    scaling_in = [policy for policy in policies if not _only_scales_out(policy)]
+    wishes = [
+        _track(place, policy, target, capacity, progress, at, called=False) for policy in scaling_in
+    ]
+    ready = [wish for wish in wishes if wish is not None and wish.capacity <= capacity]
+    return ready if len(ready) == len(scaling_in) else []
+
+
+def _only_scales_out(policy: Mapping[str, Any]) -> bool:
+    return bool(policy["TargetTrackingScalingPolicyConfiguration"].get("DisableScaleIn"))
+
+
 def _track(
     place: Place,
     policy: Mapping[str, Any],
@@ -370,15 +395,22 @@ def _track(
     capacity: int,
     progress: _Progress,
     at: float,
+    *,
+    called: bool = True,
 ) -> _Wish | None:
-    """Give the capacity that a tracking policy wants of the alarm that calls it; None if none does."""
+    """Give the capacity that a tracking policy wants of its alarm, or None.
+
+    ``called`` asks for an alarm that calls it now; else one in ALARM is enough.
+    """
     cloudwatch = state_at(place)
     configuration = policy["TargetTrackingScalingPolicyConfiguration"]
     goal = float(configuration["TargetValue"])
     limits = target["MinCapacity"], target["MaxCapacity"]
     for number, entry in enumerate(policy.get("Alarms") or []):
         alarm = cloudwatch.alarms.get(entry["AlarmName"])
-        if alarm is None or not _calls(alarm, at):
+        if alarm is None:
+            continue
+        if not (_calls(alarm, at) if called else alarm.state == "ALARM"):
             continue
         loads = _loads(cloudwatch, configuration, alarm.settings, progress, at)
         if not loads:

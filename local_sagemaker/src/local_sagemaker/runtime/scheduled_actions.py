@@ -18,6 +18,7 @@ from ..cloudwatch.metric_store import as_seconds
 _MINUTE = 60
 _SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_YEARS = (1970, 2199)
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
@@ -56,34 +57,47 @@ def cron_matches(expression: str, moment: datetime) -> bool:
     (True, True, False, True)
     """
     minute, hour, day, month, weekday, year = expression.split()
-    return (
-        _fits(minute, moment.minute)
-        and _fits(hour, moment.hour)
-        and _fits(month, moment.month, _MONTHS)
-        and _fits(year, moment.year)
-        and any(_fits_day(part, moment.date()) for part in day.split(","))
-        and any(_fits_weekday(part, moment.date()) for part in weekday.split(","))
-    )
+    # All are read, so that a field in another form is an error at any moment.
+    days = [_fits_day(part, moment.date()) for part in day.split(",")]
+    weekdays = [_fits_weekday(part, moment.date()) for part in weekday.split(",")]
+    fields = [
+        _fits(minute, moment.minute, 0, 59),
+        _fits(hour, moment.hour, 0, 23),
+        _fits(month, moment.month, 1, 12, _MONTHS),
+        _fits(year, moment.year, *_YEARS),
+        any(days),
+        any(weekdays),
+    ]
+    return all(fields)
 
 
-def _fits(field: str, value: int, names: Sequence[str] = ()) -> bool:
-    """Say whether a value is in a field's list of values, ranges and steps."""
+def _fits(field: str, value: int, low: int, high: int, names: Sequence[str] = ()) -> bool:
+    """Say whether a value is in a field's list of values, ranges and steps.
 
+    A step counts from the first value, and a range can go on after the last one: FRI-MON.
+    """
+    parts = [_fits_part(part, value, low, high, names) for part in field.upper().split(",")]
+    return any(parts)
+
+
+def _fits_part(part: str, value: int, low: int, high: int, names: Sequence[str]) -> bool:
     def number(text: str) -> int:
         return names.index(text) + 1 if text in names else int(text)
 
-    for part in field.upper().split(","):
-        values, _, step = part.partition("/")
-        first, _, last = values.partition("-")
-        if first in ("*", "?"):
-            if value % int(step or 1) == 0:
-                return True
-            continue
-        low = number(first)
-        high = number(last) if last else value if step else low
-        if low <= value <= high and (value - low) % int(step or 1) == 0:
-            return True
-    return False
+    values, _, step = part.partition("/")
+    first, _, last = values.partition("-")
+    if first in ("*", "?"):
+        begin, end = low, high
+    else:
+        begin = number(first)
+        end = number(last) if last else begin
+        if step and not last:
+            end = high
+    if not (low <= begin <= high and low <= end <= high):
+        raise ValueError(part)
+    size = high - low + 1
+    offset = (value - begin) % size
+    return offset <= (end - begin) % size and offset % int(step or 1) == 0
 
 
 def _fits_day(part: str, day: date) -> bool:
@@ -92,7 +106,7 @@ def _fits_day(part: str, day: date) -> bool:
     if part.upper() == "L":
         return day.day == length
     if not part.upper().endswith("W"):
-        return _fits(part, day.day)
+        return _fits(part, day.day, 1, 31)
     wanted = day.replace(day=min(int(part[:-1]), length))
     shift = {5: -1, 6: 1}.get(wanted.weekday(), 0)
     nearest = wanted + timedelta(days=shift)
@@ -106,8 +120,8 @@ def _fits_weekday(part: str, day: date) -> bool:
     number = day.isoweekday() % 7 + 1  # Sunday is 1
     name, _, nth = part.upper().partition("#")
     if nth:
-        return _fits(name, number, _DAYS) and (day.day - 1) // 7 + 1 == int(nth)
+        return _fits(name, number, 1, 7, _DAYS) and (day.day - 1) // 7 + 1 == int(nth)
     if name.endswith("L") and name != "L":
         length = calendar.monthrange(day.year, day.month)[1]
-        return _fits(name[:-1], number, _DAYS) and day.day > length - 7
-    return _fits("SAT" if name == "L" else name, number, _DAYS)
+        return _fits(name[:-1], number, 1, 7, _DAYS) and day.day > length - 7
+    return _fits("SAT" if name == "L" else name, number, 1, 7, _DAYS)
