@@ -86,6 +86,10 @@ def test_a_burn_rate_is_never_more_than_the_calls_spend(seed: int) -> None:
     if target == threshold:
         assert bool(said) == (burn_rate > 1 + 1e-9)
     for sentence in said:
+        if sentence.startswith("Up to"):
+            most = float(sentence.split(" ")[2].replace(",", ""))
+            assert most >= 100 * late * 0.95
+            continue
         match = re.search(r"least ([\d.,]+) % .*slow_requests ([\d.,]+) times", sentence)
         assert match, sentence
         share, rate = (float(number.replace(",", "")) for number in match.groups())

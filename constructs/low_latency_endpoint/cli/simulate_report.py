@@ -345,6 +345,7 @@ class SimulationReport:
         late = False
         left_out = False
         answered = True
+        judged = True
         # Hours of requests, in which luck evens out: fewer replications do.
         replications = self._replications(4)
         for one in shapes:
@@ -355,7 +356,6 @@ class SimulationReport:
                 **self.options,
             )
             left_out = left_out or bool(self.model.without_set_times(one))
-            answered = answered and result.answered
             sentence = shape_sentence(self.model, one, result)
             self.sentences.append(self.model.condition_along(one) + sentence)
             if one.warning:
@@ -364,6 +364,8 @@ class SimulationReport:
                 self.warnings.append(said)
             rows.append(shape_row(one, result))
             over = result.time_over_target
+            answered = answered and result.answered
+            judged = judged and (over is not None or not self.model.targets)
             late = late or gives_up(result) or (over is not None and over.mean > 0)
             self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
@@ -376,7 +378,8 @@ class SimulationReport:
                 f"{one.name}, on average {self.cost.sentence(paid, tps, month=self._tells_a_month(one))}"
             )
             self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
-        self._judge(missed=late, sure=answered and not self.warnings and not left_out)
+        sure = answered and judged and not self.warnings and not left_out
+        self._judge(missed=late, sure=sure)
         self.tables.append(Table.of(rows, f"{replications} replications"))
         self._assume_over_time(shapes)
         self.assumed.append(_runs(result, steady=False))

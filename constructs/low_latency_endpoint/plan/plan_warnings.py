@@ -320,8 +320,16 @@ def _stated_rises(plan: Plan) -> Iterator[PlanWarning]:
             f"{_label(worst)}{_rise_of(plan, worst)} needs a minimum of {needed[worst]}; "
             f"the minimum of {counted_instances(worst.fleet.minimum)} holds "
             f"{readable(float(_held(worst)))} TPS, and the requests beyond "
-            f"that are late {_lateness(starts)}{_others(below, worst)}",
+            f"that are late {_lateness(starts)}{_cooldown_of_rises(plan)}{_others(below, worst)}",
         )
+
+
+def _cooldown_of_rises(plan: Plan) -> str:
+    """How far a longer cooldown than usual lets scaling fall behind a rise that goes on."""
+    if plan.request.scale_out_seconds <= SCALE_OUT_SECONDS:
+        return ""
+    minutes = readable(plan.request.rise_seconds / 60, 4)
+    return f", and up to {minutes} minutes behind while it rises, with scaling.scale_out_cooldown"
 
 
 def _rise_of(plan: Plan, standing: FleetUnderLoad) -> str:

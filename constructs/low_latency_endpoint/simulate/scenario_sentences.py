@@ -195,7 +195,8 @@ def _sentences_of_scaling(scaling: TargetTracking) -> Iterator[str]:
         f"{readable(scaling.target)} {what}, every {readable(scaling.period)} s; it acts after "
         f"{scaling.out_datapoints} values above it, or {scaling.in_datapoints} below 90 % of it; "
         f"cooldowns {readable(scaling.scale_out_cooldown)} s out and "
-        f"{readable(scaling.scale_in_cooldown)} s in"
+        f"{readable(scaling.scale_in_cooldown)} s in. A scale-out that adds more than the last one does "
+        "not wait for the cooldown (AWS does not say what is larger); the plan does not count on it"
     )
     if scaling.limits:
         yield _sentence_of_limits(scaling)

@@ -18,6 +18,7 @@ from .replication import PERCENTILES
 from .simulating import Comparison, SimulationResult
 
 TOO_SHORT = "too short to tell"
+_NO_P99_TARGET = "no p99 target"
 AT_THE_LIMIT = "at the limit"
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 _GIVES_UP = 60.0  # seconds that SageMaker waits for a container
@@ -104,13 +105,14 @@ def steady_sentences(model: SimulatedEndpoint, result: SimulationResult) -> list
 
 
 def burn_rate_sentences(limit: SlowLimit | None, result: SimulationResult) -> list[str]:
-    """That the calls spend the budget of an objective on slow requests too fast, if it is sure."""
+    """That the calls spend the budget of an objective on slow requests too fast, or may."""
     if limit is None:
         return []
-    late = max(_shares_surely_late(result, limit.milliseconds / 1000), default=0.0)
+    seconds = limit.milliseconds / 1000
+    late = max(_shares_surely_late(result, seconds), default=0.0)
     burn_rate = late / float(limit.budget)
     if burn_rate <= 1:
-        return []
+        return _possible_burn_rate(limit, min(_shares_at_most_late(result, seconds), default=0.0))
     alarm = ": its alarm stays on" if burn_rate > SLOW_BURN_RATE else ""
     return [
         f"At least {readable(100 * late, 2)} % of the calls take longer than "
@@ -128,6 +130,29 @@ def _shares_surely_late(result: SimulationResult, seconds: float) -> Iterator[fl
     target = result.scenario.latency_target
     if target is not None and target >= seconds and result.slow_share.tells:
         yield result.slow_share.low
+
+
+def _shares_at_most_late(result: SimulationResult, seconds: float) -> Iterator[float]:
+    """Shares that are not exceeded by the calls that take longer than a time."""
+    for percentile in PERCENTILES:
+        value = result.percentile(percentile)
+        if value.tells and value.high <= seconds:
+            yield 1 - percentile / 100
+    target = result.scenario.latency_target
+    if target is not None and target <= seconds and result.slow_share.tells:
+        yield result.slow_share.high
+
+
+def _possible_burn_rate(limit: SlowLimit, late: float) -> list[str]:
+    """That a share of late calls which may be so large would spend the budget too fast."""
+    burn_rate = late / float(limit.budget)
+    if burn_rate <= 1:
+        return []
+    return [
+        f"Up to {readable(100 * late, 2)} % of the calls may take longer than "
+        f"{numbers.milliseconds(limit.milliseconds, 6)}: the percentiles do not tell more. That would "
+        f"spend the budget of alarms.slow_requests up to {readable(burn_rate, 2)} times too fast."
+    ]
 
 
 def with_label(label: str, sentence: str) -> str:
@@ -336,6 +361,8 @@ def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationRes
             if over.mean
             else _in_every_minute(target, result)
         )
+    if over is None and model.targets:
+        text += "; the target is not judged over time, where only one for p99 is"
     if gives_up(result):
         text += (
             "; SageMaker gives up after 60 s, so these would be errors, and the queue shorter "
@@ -372,11 +399,13 @@ def shape_row(shape: Shape, result: SimulationResult) -> dict[str, str]:
     over = result.time_over_target
     failed = result.failed / len(result.replications)
     late = result.slow_share
+    judged = result.scenario.latency_target is not None
+    share = f"{late.mean:.2%}" if late.tells else TOO_SHORT
     return {
         "Traffic": shape.name,
         "p99": milliseconds(result.percentile(99.0)),
-        "Late": f"{late.mean:.2%}" if late.tells else TOO_SHORT,
-        "Minutes over target": minutes(over, shape.seconds) if over else "no target",
+        "Late": share if judged else _NO_P99_TARGET,
+        "Minutes over target": minutes(over, shape.seconds) if over else _NO_P99_TARGET,
         "Failed": "unknown" if gives_up(result) else f"{failed:,.0f}",
         "Instances": f"{min(serving)} to {max(serving)}",
         "Instance hours": f"{result.instance_hours.mean:,.2f}",
