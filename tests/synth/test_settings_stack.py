@@ -215,7 +215,10 @@ def asked(monkeypatch):
     monkeypatch.setattr(
         latency_plan,
         "_fleet",
-        lambda request, *given: (requests.append(request), fleet_of(request, *given))[1],
+        lambda request, *given, **more: (
+            requests.append(request),
+            fleet_of(request, *given, **more),
+        )[1],
     )
     variant_plans._plan_of.cache_clear()
     return requests
