@@ -8,8 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ..facts.deployments import takes_guardrails
-from ..facts.token_values import is_token
-from ..options.alarms import ErrorLimit
 from ..options.throughput import (
     FEWEST_INSTANCES,
     HELD_SHARE,
@@ -20,14 +18,7 @@ from ..options.throughput import (
     tps_held,
 )
 from ..report.numbers import milliseconds, plain_number, readable
-from .alarm_windows import (
-    FEWEST_REQUESTS,
-    SAMPLES_BEYOND,
-    period_text,
-    requests_in_period,
-    samples_beyond,
-    share_window,
-)
+from .alarm_warnings import sample_warnings
 from .contradictions import contradictions
 from .decisions import PlanWarning
 from .endpoint_request import EndpointRequest
@@ -63,7 +54,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     yield from _start(plan)
     yield from _fleet(plan)
     if not (plan.request.share and plan.request.share.shadow):  # whose answers nobody waits for
-        yield from _samples(plan)
+        yield from sample_warnings(plan)
         yield from _few(plan)
         yield from _rises(plan)
         yield from _outage(plan)
@@ -111,50 +102,6 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
             "first token (FirstChunkLatency is documented for bidirectional streaming only): measure "
             "it at the callers, or read the container's own metrics",
         )
-
-
-def _samples(plan: Plan) -> Iterator[PlanWarning]:
-    """Warns about alarms that judge too few requests, whatever period they take."""
-    request = plan.request
-    if request.peak_tps is None:
-        return
-    for alarm in plan.alarms:
-        beyond = samples_beyond(alarm.window, alarm.statistic, request.peak_tps)
-        if beyond is None or beyond >= SAMPLES_BEYOND:
-            continue
-        longer = (
-            "watch a lower percentile"
-            if request.alarm_window.period_seconds is None
-            else "leave alarms.period out for one that is long enough"
-        )
-        yield PlanWarning(
-            f"few-samples-{alarm.statistic}",
-            f"even at the peak only {plain_number(float(beyond), 2)} requests in "
-            f"{period_text(alarm.window)} are slower than {alarm.statistic}, so single requests "
-            f"raise the alarm: {longer}",
-        )
-    if request.error_limit is None:
-        return
-    window = share_window(request.alarm_window, request.peak_tps)
-    requests = requests_in_period(window, request.peak_tps)
-    failures = request.error_limit.failures
-    if requests < FEWEST_REQUESTS or (not is_token(failures) and requests < failures):
-        yield PlanWarning(
-            "few-requests",
-            f"even at the peak only {plain_number(float(requests), 2)} requests come in "
-            f"{period_text(window)}, and the error alarm waits for {_failures(request)}: it may stay "
-            "silent while all requests fail. "
-            + (
-                "A canary, or warm_up.keep_warm, sends more; alarms.minimum_failures can be lower"
-                if request.alarm_window.period_seconds is None
-                else "Leave alarms.period out for one that is long enough"
-            ),
-        )
-
-
-def _failures(request: EndpointRequest) -> str:
-    limit = request.error_limit or ErrorLimit()
-    return "the stated failures" if is_token(limit.failures) else f"{limit.failures} failures"
 
 
 def _fleet(plan: Plan) -> Iterator[PlanWarning]:
