@@ -9,7 +9,7 @@ from ..options.load import TokenLengths, TokenTraffic
 from ..options.throughput import stated
 from ..report.numbers import milliseconds, readable
 from .decisions import Decision, PlanWarning, SummaryLine
-from .plan import DEFAULT_OVERHEAD_SHARE, Plan
+from .plan import Plan, kept_for_overhead
 from .token_floors import EMBEDDING_BYTES, ITL_BELOW_FLOOR, DecodePace, decode_paces
 
 _LONG_PROMPT_FROM = ("p95", "p99")  # targets that a prompt of the 95th percentile has to meet
@@ -153,8 +153,7 @@ def first_token_floors(plan: Plan) -> list[FirstTokenFloor]:
     traffic, latency = plan.request.tokens, plan.request.latency
     if traffic is None:
         return []
-    kept = plan.request.overhead_share
-    share = 1 - stated(DEFAULT_OVERHEAD_SHARE if kept is None else kept)
+    share = 1 - kept_for_overhead(plan.request)
     targets = latency.ttft_milliseconds if latency else {}
     limits = {name: float(stated(target) * share) for name, target in targets.items()} or {"": 0.0}
     floors = []
