@@ -98,15 +98,21 @@ def aws() -> Iterator[LocalAws]:
 
 
 @pytest.fixture(scope="module")
-def deployed(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+def first_counts(
+    aws: LocalAws, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, int]]:
+    """The instances of each variant right after the deployment; later tests make them scale."""
     folder = assembly(tmp_path_factory.mktemp("shadowed"))
     deploy_template(aws, folder, STACK)
-    yield aws
+    endpoint = aws.client("sagemaker").describe_endpoint(EndpointName=NAME)
+    variants = endpoint["ProductionVariants"] + endpoint["ShadowProductionVariants"]
+    yield {variant["VariantName"]: variant["CurrentInstanceCount"] for variant in variants}
     delete_stack(aws, STACK)
 
 
-def described(aws: LocalAws) -> dict[str, Any]:
-    return aws.client("sagemaker").describe_endpoint(EndpointName=NAME)
+@pytest.fixture(scope="module")
+def deployed(aws: LocalAws, first_counts: dict[str, int]) -> LocalAws:
+    return aws
 
 
 def copies(aws: LocalAws) -> float:
@@ -128,14 +134,8 @@ def copies(aws: LocalAws) -> float:
     return sum(each["SampleCount"] for each in points)
 
 
-def test_both_variants_run(deployed: LocalAws) -> None:
-    found = described(deployed)
-    counts = {
-        variant["VariantName"]: variant["CurrentInstanceCount"]
-        for kind in ("ProductionVariants", "ShadowProductionVariants")
-        for variant in found[kind]
-    }
-    assert counts == {"primary": 2, "candidate": 1}
+def test_both_variants_run(first_counts: dict[str, int]) -> None:
+    assert first_counts == {"primary": 2, "candidate": 1}
 
 
 def test_the_comparison_alarms_on_a_slower_candidate_and_pages_stay_quiet(
