@@ -340,7 +340,7 @@ def test_an_interval_that_is_wider_than_its_value_is_no_answer() -> None:
     }
     assert data["client_latency_ms"]["p99"] == {"mean": pytest.approx(165), "half_width": None}
     assert "2 replications are too few to tell p99, which was 150 ms in one and 180 ms" in (
-        shape_sentence(cast(Any, SimpleNamespace(latency_target=None)), shaped.shape, result)
+        shape_sentence(cast(Any, SimpleNamespace(latency_target=None, targets=())), shaped.shape, result)
     )
 
 
