@@ -56,7 +56,7 @@ def test_a_higher_peak_is_a_jump_that_is_known_before() -> None:
     ]
     assert {each.time_zone for each in plan.schedule} == {"Europe/Berlin"}
     # Jumps of the day are as unknown as without the night, whose zone outage is the worse one.
-    assert warned(plan) == {"jumps-unknown", "zone-outage"}
+    assert warned(plan) == {"jumps-unknown", "zone-outage", "zone-outage-at-minimum"}
 
 
 @pytest.mark.parametrize("rise", [{"rise_tps_per_minute": 25}, {"from_tps": 700}])
@@ -68,7 +68,7 @@ def test_what_is_stated_of_rises_is_about_the_rest_of_the_day(rise: dict[str, fl
         ("night", "51 21 * * ? *", 23, 68),
         ("after-night", "0 6 * * ? *", by_day, 28),
     ]
-    assert warned(plan) == {"zone-outage"}
+    assert warned(plan) == {"zone-outage", "zone-outage-at-minimum"}
 
 
 def test_a_quiet_time_ends_before_the_traffic_is_back() -> None:

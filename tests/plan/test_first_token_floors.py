@@ -27,11 +27,12 @@ def planned(types: tuple[str, ...], **stated: Any) -> Plan:
     return chat(instance_type=types[0], hub=hub, images=[], throughput=None, **stated)
 
 
+#: Up to a twentyfold p95, whose mean is 5.2 times the median: all fit into the context.
 LENGTHS = st.integers(1, 9000) | st.builds(
     lambda p50, more: TokenLengths(p50=p50, p95=p50 + more),
     st.integers(1, 3000),
     st.integers(0, 5000),
-)
+).filter(lambda lengths: lengths.p95 <= 20 * lengths.p50)
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])

@@ -64,20 +64,20 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
             "fleet": (2, 8, 16),
             "scaling_target": 7800,
             "alarm_model_latency_p99": 160,
-            "warns": {"jumps-unknown", "zone-outage"},
+            "warns": {"jumps-unknown", "zone-outage", "zone-outage-at-minimum"},
         },
     ),
     # 1.96 x 12.5 / (200 x 0.35) = 0.35
     "2 a day": (
         job({"rise_tps_per_minute": 1.96}),
-        {"fleet": (2, 8, 16), "warns": {"zone-outage"}, "mean": (4, 5)},
+        {"fleet": (2, 8, 16), "warns": {"zone-outage", "zone-outage-at-minimum"}, "mean": (4, 5)},
     ),
     # 1000 / (200 x 0.9) = 5.6; four more than two, 730 hours at 2.765
     "3 Monday": (
         job({"from_tps": 200}),
         {
             "fleet": (6, 8, 16),
-            "warns": {"zone-outage"},
+            "warns": {"zone-outage", "zone-outage-at-minimum"},
             "says": ["2,920 instance hours a month, 8,074 USD", "throughput.peaks"],
         },
     ),
@@ -86,7 +86,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
         job({"peak_tps": 3000, "tps_per_instance": 250, "rise_tps_per_minute": 1}, zones=3),
         {
             "fleet": (3, 19, 29),
-            "warns": {"zone-outage"},
+            "warns": {"zone-outage", "zone-outage-at-minimum"},
             "says": ["12 of 19 instances remain (3,000 of 3,000 TPS)", "100% of their limit"],
         },
     ),
@@ -128,7 +128,12 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
                 "scaling.instance_start",
                 "capacity_reservation",
             ],
-            "warns": {"start-not-stated", "zone-outage", "scarce-capacity"},
+            "warns": {
+                "start-not-stated",
+                "zone-outage",
+                "zone-outage-at-minimum",
+                "scarce-capacity",
+            },
         },
     ),
     # 15.1 GB / 300 GB/s
@@ -182,7 +187,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
                 "0.072 GB of requests in an hour",
                 "for each KB of a request",
             ],
-            "warns": {"zone-outage"},
+            "warns": {"zone-outage", "zone-outage-at-minimum"},
         },
     ),
     "10 many models": (
@@ -193,13 +198,18 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
         ),
         {
             "says": ["more than 1 % of the calls miss"],
-            "warns": {"multi-model-cache", "zone-outage"},
+            "warns": {"multi-model-cache", "zone-outage", "zone-outage-at-minimum"},
         },
     ),
     # 900 / 130 and 100 / 130, on two zones
     "11 A/B": (
         job({"rise_tps_per_minute": 1}, variant_weight=9, variants={"b": {"weight": 1}}),
-        {"fleet": (2, 7, 14), "other": 2, "says": ["(600 of 900 TPS)"], "warns": {"zone-outage"}},
+        {
+            "fleet": (2, 7, 14),
+            "other": 2,
+            "says": ["(600 of 900 TPS)"],
+            "warns": {"zone-outage", "zone-outage-at-minimum"},
+        },
     ),
     # 500 / 130 = 3.8; (8 + 4) x 2.765 + 0.02, / 3.6
     "12 a shadow": (
@@ -209,7 +219,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
             "other": 4,
             "million": 33.2 / 3.6,
             "says": ["and 4 instances of its shadow"],
-            "warns": {"zone-outage"},
+            "warns": {"zone-outage", "zone-outage-at-minimum"},
         },
     ),
 }

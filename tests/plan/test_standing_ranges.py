@@ -168,7 +168,12 @@ def test_a_warning_is_there_when_a_range_deserves_it(
     # Scaling leaves the minimum up to its number times what it keeps an instance at.
     quiet = [(low, min(800.0, low * 100 * factor)) for low, high in walked if low < high]
     quiet = [(low, tps) for low, tps in quiet if low < at_peak]
-    left = [(fleet - -(-fleet // 3), tps) for fleet, tps in fleets + quiet]
+
+    def too_few(served: list[tuple[int, float]]) -> bool:
+        """Whether some of these, less those of the fullest zone, have more than 90 % to do."""
+        left = [(fleet - -(-fleet // 3), tps) for fleet, tps in served]
+        return any(count > 0 and 90 * count < tps for count, tps in left)
+
     lowest = min(low for low, _ in walked)
     # A jump from 100 or more needs 800 / 90 = 8.9; a rise of 25 in 12.5 minutes 312.5 of what the
     # factor leaves of an instance, at most as many as the jump; one of 1 a twenty-fifth of it.
@@ -181,7 +186,8 @@ def test_a_warning_is_there_when_a_range_deserves_it(
         "minimum-below-rise": bool(rise) and lowest < for_rise[factor],
         "jumps-unknown": not rise and lowest < 9,
         "maximum-below-peak": any(high < needed for _, high in walked),
-        "zone-outage": any(count > 0 and 90 * count < tps for count, tps in left),
+        "zone-outage": too_few(fleets),
+        "zone-outage-at-minimum": too_few(quiet),
         "one-instance": lowest == 1,
         "zones-without-instance": lowest == 2,
         "fleet-never-scales": any(1 < low == high for low, high in walked),

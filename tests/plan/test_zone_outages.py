@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from low_latency_endpoint.options.scaling import ScalingSchedule
 from low_latency_endpoint.options.throughput import MeasuredThroughput, PeakAtTime
 from low_latency_endpoint.plan.plan import Plan
+from low_latency_endpoint.plan.summary import summary_of
 from tests.depth import examples
 
 from .conftest import planned
@@ -29,11 +32,16 @@ def plan_of(zones: int, load: dict[str, Any], **more: Any) -> Plan:
     )
 
 
-def warning_of(plan: Plan) -> str:
-    """The only warning about zone outages; empty without one."""
-    texts = [str(warning) for warning in plan.explanation.warnings if warning.id == "zone-outage"]
-    assert len(texts) <= 1
-    return "".join(texts)
+AT_PEAK, AT_MINIMUM = "zone-outage", "zone-outage-at-minimum"
+BETWEEN = "assumed"
+
+
+def warnings_of(plan: Plan) -> dict[str, str]:
+    """The warnings about zone outages by their ids, of which there is one each."""
+    found = [w for w in plan.explanation.warnings if w.id.startswith("zone-outage")]
+    texts = {warning.id: str(warning) for warning in found}
+    assert len(texts) == len(found)
+    return texts
 
 
 def left_of(instances: int, zones: int) -> int:
@@ -48,19 +56,42 @@ def naive_load(instances: int, zones: int, tps: Fraction, limit: int) -> Fractio
     return tps / (left * limit) if left else Fraction(0)
 
 
-def worst_load(
+def naive_loads(
     low: int, high: int, zones: int, peak: int, limit: int, share: Fraction, factor: Fraction
-) -> Fraction:
-    """The worst of a range: of the fleet at the peak, and of the minimum where that is smaller."""
+) -> dict[str, Fraction]:
+    """The load of the fleet at the peak of a range, and the worst of each fleet that is smaller."""
     needed = zones
     while needed * limit * factor < peak:
         needed += 1
     serving = min(max(needed, low), high)
-    worst = naive_load(serving, zones, Fraction(peak), limit)
-    if low < serving:
-        tps = min(Fraction(peak), low * limit * share)
-        worst = max(worst, naive_load(low, zones, tps, limit))
-    return worst
+    smaller = [
+        naive_load(count, zones, min(Fraction(peak), count * limit * share), limit)
+        for count in range(low, serving)
+    ]
+    at_peak = naive_load(serving, zones, Fraction(peak), limit)
+    none = Fraction(0)
+    return {AT_PEAK: at_peak, AT_MINIMUM: [*smaller, none][0], BETWEEN: max(smaller, default=none)}
+
+
+def compare(plan: Plan, ranges: list[dict[str, Fraction]]) -> None:
+    """Each warning is there if some range needs it, and has the number of the worst one."""
+    texts = warnings_of(plan)
+    for warning in (AT_PEAK, AT_MINIMUM):
+        worst = max(loads[warning] for loads in ranges)
+        assert (warning in texts) == (worst > HELD)
+        if worst > HELD:
+            assert f"{float(worst):.0%} of their limit" in texts[warning]
+    worst = max(loads[BETWEEN] for loads in ranges)
+    at_minimum = max(loads[AT_MINIMUM] for loads in ranges)
+    assert ("no zone fails while" in assumed_in(plan)) == (worst > max(at_minimum, HELD))
+    if worst > max(at_minimum, HELD):
+        assert f"at up to {float(100 * worst):.0f} % of the limit" in assumed_in(plan)
+
+
+def assumed_in(plan: Plan) -> str:
+    """What the summary says that the plan assumes."""
+    [text] = [line.text for line in summary_of(plan) if line.title == "Assumed"]
+    return text
 
 
 @st.composite
@@ -109,11 +140,7 @@ def test_the_warning_is_there_when_a_naive_count_finds_too_few(
         zones, load, min_instances=low, max_instances=low + more, schedule=schedule, **own
     )
     peak = load["peak_tps"]
-    worst = max(worst_load(*span, zones, peak, limit, share, factor) for span in ranges)
-    text = warning_of(plan)
-    assert bool(text) == (worst > HELD)
-    if text:
-        assert f"{float(worst):.0%} of their limit" in text
+    compare(plan, [naive_loads(*span, zones, peak, limit, share, factor) for span in ranges])
 
 
 @given(ZONES, loads(), st.integers(10, 4000))
@@ -130,10 +157,11 @@ def test_each_peak_of_the_day_is_judged_with_its_own_minimum(
         (of_night.range.minimum, of_night.range.maximum, tps),
     ]
     limit = load["tps_per_instance"]
-    worst = max(
-        worst_load(low, high, zones, peak, limit, factor, factor) for low, high, peak in spans
+    assert plan.scaling is not None
+    compare(
+        plan,
+        [naive_loads(low, high, zones, peak, limit, factor, factor) for low, high, peak in spans],
     )
-    assert bool(warning_of(plan)) == (plan.scaling is not None and worst > HELD)
 
 
 @given(ZONES, loads(), st.integers(2, 40))
@@ -143,57 +171,160 @@ def test_a_fixed_fleet_has_the_peak_at_all_hours(
 ) -> None:
     plan = plan_of(zones, load, enabled=False, initial_instances=count)
     worst = naive_load(count, zones, Fraction(load["peak_tps"]), load["tps_per_instance"])
-    text = warning_of(plan)
-    assert bool(text) == (worst > HELD)
-    if text:
+    texts = warnings_of(plan)
+    assert [*texts] == [AT_PEAK] * (worst > HELD)
+    for text in texts.values():
         assert "scaling" not in text
         [enough] = re.findall(r"Raise the number of instances to ([\d,]+)", text)
         number = int(enough.replace(",", ""))
-        assert not warning_of(plan_of(zones, load, enabled=False, initial_instances=number))
+        assert not warnings_of(plan_of(zones, load, enabled=False, initial_instances=number))
 
 
-@given(ZONES, loads(), st.integers(6, 40), st.integers(1, 40))
+class Stated(NamedTuple):
+    """What a settings file states, as far as an advice may change it."""
+
+    zones: int
+    load: dict[str, Any]
+    minimum: int | None
+    maximum: int | None
+    schedule: tuple[ScalingSchedule, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of it."""
+        counts = {"min_instances": self.minimum, "max_instances": self.maximum}
+        stated = {name: count for name, count in counts.items() if count is not None}
+        return plan_of(self.zones, self.load, schedule=self.schedule, **stated)
+
+    def after(self, remedy: str) -> Stated:
+        """What is stated once somebody has done what a remedy says, and nothing else."""
+        changed = self
+        factor = re.search(r"safety factor to (0\.\d+)", remedy)
+        if factor:
+            changed = changed._replace(load=self.load | {"safety_factor": float(factor[1])})
+        sought = r"(minimum|maximum)(?: of (\w+))? to ([\d,]*\d)"
+        changes = re.findall(sought, remedy)
+        counts: dict[str, Any] = {
+            option[:3]: int(number.replace(",", "")) for option, _, number in changes
+        }
+        actions = {name for _, name, _ in changes if name}
+        if not actions:
+            return changed._replace(
+                minimum=counts.get("min", self.minimum), maximum=counts.get("max", self.maximum)
+            )
+        schedule = [
+            replace(action, **counts) if action.name in actions else action
+            for action in self.schedule
+        ]
+        return changed._replace(schedule=tuple(schedule))
+
+
+def remedies_of(text: str) -> list[str]:
+    """What a warning advises, but for more zones."""
+    _, advice = text.split("is safe. ")
+    *remedies, last = advice.split("; or ")
+    assert last.startswith("serve from more zones")
+    return remedies
+
+
+def follow(stated: Stated, warning: str, choose: Callable[[list[str]], str]) -> None:
+    """Do what a warning says until it is gone: a few times, as it may turn to other ranges."""
+    for _ in range(3 * len(stated.plan.under_load)):
+        texts = warnings_of(stated.plan)
+        if warning not in texts:
+            return
+        stated = stated.after(choose(remedies_of(texts[warning])))
+    assert warning not in warnings_of(stated.plan), stated
+
+
+@given(ZONES, loads(), st.integers(0, 40), st.integers(0, 40), st.integers(0, 20))
 @settings(max_examples=examples(120), deadline=None)
 def test_each_advice_ends_the_warning(
-    zones: int, load: dict[str, Any], low: int, more: int
+    zones: int, load: dict[str, Any], low: int, more: int, rise: int
 ) -> None:
-    """Each by itself, with the maximum that the text names, or as large as the minimum has to be."""
-    text = warning_of(plan_of(zones, load, min_instances=low, max_instances=low + more))
-    most = low + more
+    """Of one range, whose minimum and maximum are stated or derived, each remedy does by itself."""
+    load = load | {"rise_tps_per_minute": rise}
+    minimum = low if low >= zones else None
+    maximum = (minimum or 41) + more if more else None
+    stated = Stated(zones, load, minimum, maximum)
+    for warning, text in warnings_of(stated.plan).items():
+        for remedy in remedies_of(text):
+            assert warning not in warnings_of(stated.after(remedy).plan), (text, remedy)
 
-    def named(words: str) -> float | None:
-        numbers = re.findall(words + r" ([\d,.]*\d)", text)
-        return float(numbers[0].replace(",", "")) if numbers else None
 
-    most = int(named("(?:ith a maximum of|aise the maximum to)") or most)
-    changes: list[tuple[dict[str, Any], int]] = []
-    minimum, factor = named("aise the minimum to"), named("ower the safety factor to")
-    if minimum is not None:
-        changes.append((load, int(minimum)))
-    if factor is not None:
-        changes.append((load | {"safety_factor": factor}, low))
-    if "aise the maximum" in text:
-        changes.append((load, low))
-    assert bool(changes) == bool(text)
-    for changed, least in changes:
-        after = plan_of(zones, changed, min_instances=least, max_instances=max(most, least))
-        assert not warning_of(after), text
+@given(
+    st.data(),
+    ZONES,
+    loads(),
+    st.lists(st.tuples(st.integers(6, 40), st.integers(1, 40)), min_size=2, max_size=4),
+)
+@settings(max_examples=examples(120), deadline=None)
+def test_each_advice_ends_the_warning_of_scheduled_ranges(
+    data: st.DataObject, zones: int, load: dict[str, Any], spans: list[tuple[int, int]]
+) -> None:
+    (low, more), *actions = spans
+    schedule = [
+        ScalingSchedule(name=f"a{hour}", cron=f"0 {hour} * * ? *", min=least, max=least + further)
+        for hour, (least, further) in enumerate(actions)
+    ]
+    stated = Stated(zones, load, low, low + more, tuple(schedule))
+    for warning in (AT_PEAK, AT_MINIMUM):
+        follow(stated, warning, lambda remedies: data.draw(st.sampled_from(remedies)))
+
+
+@given(st.data(), ZONES, loads(), st.integers(10, 4000))
+@settings(max_examples=examples(60), deadline=None)
+def test_each_advice_ends_the_warning_of_other_peaks(
+    data: st.DataObject, zones: int, load: dict[str, Any], tps: int
+) -> None:
+    night = PeakAtTime(tps=tps, start="22:00", end="06:00")
+    load = load | {"peaks": {"night": night}, "rise_tps_per_minute": 1}
+    stated = Stated(zones, load, None, None)
+    for warning in (AT_PEAK, AT_MINIMUM):
+        follow(stated, warning, lambda remedies: data.draw(st.sampled_from(remedies)))
 
 
 def test_a_zone_is_lost_at_the_minimum() -> None:
     """4 in three zones are 2, 1 and 1: 2 are left, 240 a second, of up to 4 x 120 x 0.55 = 264.
 
-    7 at the peak leave 4: 430 of 480, 89.6 %. 5 leave 3 of 330, 91.7 %; 6 leave 4 of 396. With a
-    factor of 0.45 4 have up to 216, 90 %.
+    12 at the peak leave 8: 790 of 960. 5 leave 3 of 330, 91.7 %; 6 leave 4 of 396, 82.5 %; 7 leave 4,
+    480 of 462, 96.3 %; 10 leave 6 of 660, 91.7 %. With a factor of 0.45 4 have up to 216, 90 %.
     """
-    load = {"peak_tps": 430, "tps_per_instance": 120, "safety_factor": 0.55}
-    text = warning_of(plan_of(3, load, min_instances=4))
+    load = {"peak_tps": 790, "tps_per_instance": 120, "safety_factor": 0.55}
+    plan = plan_of(3, load, min_instances=4)
+    texts = warnings_of(plan)
+    assert [*texts] == [AT_MINIMUM]
+    text = texts[AT_MINIMUM]
     assert text.startswith(
         "if a zone fails at the minimum, 2 of 4 instances remain (240 of up to 264 TPS, for which "
         "scaling leaves 4) until scaling replaces the others. They work at up to 110% of their limit"
     )
-    assert "Raise the minimum to 6, lower the safety factor to 0.45, or serve from more" in text
-    assert not warning_of(plan_of(3, load, min_instances=6))
+    assert "Raise the minimum to 6; or lower the safety factor to 0.45, for 15 instances" in text
+    assert "no zone fails" not in assumed_in(plan)
+    plan = plan_of(3, load, min_instances=6)
+    assert not warnings_of(plan)
+    assert "no zone fails while 7 instances serve: 4 would remain, at up to 96 % of" in assumed_in(
+        plan
+    )
+    assert "no zone fails" not in assumed_in(plan_of(3, load, min_instances=11))
+
+
+def test_a_worse_peak_of_another_range_is_told_beside_a_worse_minimum() -> None:
+    """20 at the peak of 600 leave 10: 120 %. The morning's 16 leave 8, 150 %.
+
+    3 in two zones leave one: 3 x 50 x 0.6 = 90 of 50, 180 % before the morning and in it.
+    """
+    load = {"peak_tps": 600, "tps_per_instance": 50, "safety_factor": 0.6, "rise_tps_per_minute": 4}
+    morning = ScalingSchedule(name="morning", cron="0 6 * * ? *", max=16)
+    texts = warnings_of(plan_of(2, load, min_instances=3, schedule=[morning]))
+    assert texts[AT_PEAK].startswith(
+        f"morning ({morning.when}): if a zone fails at the peak, 8 of 16"
+    )
+    assert "They work at 150% of their limit" in texts[AT_PEAK]
+    # 600 / (50 x 0.9) = 13.3: 14 in the other zone
+    assert "Raise the minimum of morning to 28 and the maximum to 29 or more; or" in texts[AT_PEAK]
+    assert texts[AT_PEAK].endswith("Also, no worse: the usual range")
+    assert "180% of their limit" in texts[AT_MINIMUM]
 
 
 def test_the_worst_range_has_the_numbers_and_the_others_a_name() -> None:
@@ -201,7 +332,8 @@ def test_the_worst_range_has_the_numbers_and_the_others_a_name() -> None:
     load = {"peak_tps": 1200, "tps_per_instance": 100, "safety_factor": 0.6}
     cap = ScalingSchedule(name="cap", cron="0 20 ? * FRI *", min=4, max=10)
     back = ScalingSchedule(name="back", cron="0 6 ? * MON *", min=12, max=30)
-    text = warning_of(plan_of(3, load, min_instances=4, max_instances=30, schedule=[cap, back]))
+    plan = plan_of(3, load, min_instances=4, max_instances=30, schedule=[cap, back])
+    text = warnings_of(plan)[AT_PEAK]
     assert text.startswith(f"cap ({cap.when}): if a zone fails at the peak, 6 of 10 instances")
     assert text.endswith("Also, no worse: the usual range, back")
 
@@ -218,16 +350,3 @@ def test_a_higher_peak_at_a_set_time_is_named_as_a_jump() -> None:
     assert "throughput.peaks" in str(
         [*plan_of(2, {"peak_tps": 900, "tps_per_instance": 120}).explanation.warnings]
     )
-
-
-@given(ZONES, loads(), st.sampled_from([0, 1, 5, 20]))
-@settings(max_examples=examples(60), deadline=None)
-def test_a_lower_factor_ends_the_warning_with_the_minimum_that_follows_from_it(
-    zones: int, load: dict[str, Any], rise: int
-) -> None:
-    load = load | {"rise_tps_per_minute": rise}
-    text = warning_of(plan_of(zones, load))
-    factors = re.findall(r"ower the safety factor to (0\.\d+)", text)
-    for factor in factors:
-        changed = plan_of(zones, load | {"safety_factor": float(factor)})
-        assert not warning_of(changed), text

@@ -30,8 +30,8 @@ from low_latency_endpoint.operate.diagnose.diagnosis import BreakdownRow, Onset,
 from low_latency_endpoint.plan import latency_plan
 from low_latency_endpoint.plan.billed_items import BilledItem
 from low_latency_endpoint.plan.decisions import Decision
+from low_latency_endpoint.plan.fleet_under_load import Fleet
 from low_latency_endpoint.plan.hourly_cost import CostAlong, EndpointCost, LoadTestCost
-from low_latency_endpoint.plan.plan import Fleet
 from low_latency_endpoint.plan.scaling_pace import FleetAlong
 from low_latency_endpoint.settings import variant_plans
 from low_latency_endpoint.simulate import (
@@ -340,7 +340,9 @@ def test_an_interval_that_is_wider_than_its_value_is_no_answer() -> None:
     }
     assert data["client_latency_ms"]["p99"] == {"mean": pytest.approx(165), "half_width": None}
     assert "2 replications are too few to tell p99, which was 150 ms in one and 180 ms" in (
-        shape_sentence(cast(Any, SimpleNamespace(latency_target=None, targets=())), shaped.shape, result)
+        shape_sentence(
+            cast(Any, SimpleNamespace(latency_target=None, targets=())), shaped.shape, result
+        )
     )
 
 

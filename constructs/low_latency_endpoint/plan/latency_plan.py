@@ -16,6 +16,7 @@ from .alarm_windows import latency_window
 from .daily_peaks import DailyPeak, daily_schedule, lead_minutes
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
+from .fleet_under_load import Fleet
 from .plan import (
     CONCURRENCY_METRIC,
     HEADROOM,
@@ -23,7 +24,6 @@ from .plan import (
     WARM_UP_MISS,
     WARM_UP_MOST,
     AlarmThreshold,
-    Fleet,
     Plan,
     ScalingPolicy,
     followed,

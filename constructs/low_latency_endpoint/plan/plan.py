@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..errors import rule
 from ..errors.frozen import dataclass
-from ..errors.impossible import falling, out_of_range, refuse
+from ..errors.impossible import out_of_range, refuse
 from ..facts.metrics import microseconds_from_milliseconds
 from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
 from ..options.throughput import HeldTps, MeasuredThroughput, instances_for, stated, tps_held
@@ -18,6 +18,7 @@ from .alarm_windows import AlarmWindow
 from .daily_peaks import DailyPeak
 from .decisions import IMPOSSIBLE, Explanation, numbers_of
 from .endpoint_request import EndpointRequest
+from .fleet_under_load import Fleet, FleetUnderLoad
 from .routing import RoutingRecommendation
 from .standing_ranges import CapacityRange, StandingRanges
 from .token_plan import InFlight, TokenPlan
@@ -37,108 +38,12 @@ PLAN_OF_ANOTHER = rule(
 )
 
 
-@dataclass(frozen=True)
-class Fleet:
-    """Numbers of instances that hold together."""
-
-    # that hold the peak; at least one per client zone and at least two, unless fewer are stated
-    at_peak: int
-    minimum: int
-    initial: int
-    maximum: int
-
-    def __post_init__(self) -> None:
-        refuse(IMPOSSIBLE, "fleet", out_of_range(vars(self), low=1))
-        ordered = {name: getattr(self, name) for name in ("minimum", "initial", "maximum")}
-        refuse(IMPOSSIBLE, "fleet", falling(ordered))
-
-    def within(self, capacity: CapacityRange) -> Fleet:
-        """The fleet while another range stands; instances at first are those nearest to them."""
-        initial = min(max(self.initial, capacity.minimum), capacity.maximum)
-        return replace(self, initial=initial, **capacity._asdict())
-
-    @property
-    def serving_at_peak(self) -> int:
-        """Instances in service at the peak: those needed, as far as the maximum lets them."""
-        return min(max(self.at_peak, self.minimum), self.maximum)
-
-
 class ServedPeak(NamedTuple):
     """Another peak of the day than the usual one."""
 
     label: str  # its name and its times
     tps: float
     instances: int  # that serve it
-
-
-class FleetWithoutZone(NamedTuple):
-    """What is left of a fleet when its fullest zone fails, and the load that it may have then."""
-
-    instances: int  # of the fleet
-    left: int
-    held: Fraction  # requests per second, by those that are left at the measured limit
-    tps: Fraction  # of the load
-    at_peak: bool
-
-    @property
-    def load(self) -> Fraction:
-        """The load as a share of what is held."""
-        return self.tps / self.held
-
-
-class FleetUnderLoad(NamedTuple):
-    """A range that can stand, and the load that it has to hold."""
-
-    name: str  # of the scheduled action or the peak that brings it; empty for the usual range
-    times: str
-    fleet: Fleet
-    measured: MeasuredThroughput | None
-    zones: int
-    room: int | None = None  # requests that the KV cache of an instance holds, where known
-    kept_tps: Fraction | None = None  # of an instance, by scaling; None where nothing scales
-
-    @property
-    def held_tps(self) -> Fraction:
-        """What one instance holds, in requests per second; 0 without a throughput."""
-        return Fraction(0) if self.measured is None else tps_held(self.measured, self.room).limit
-
-    @property
-    def label(self) -> str:
-        """Name and times in words; empty for the usual range."""
-        return f"{self.name} ({self.times})" if self.name else ""
-
-    @property
-    def serving_at_peak(self) -> int:
-        """Instances in service at the peak; those of a fixed fleet always are."""
-        return self.fleet.initial if self.kept_tps is None else self.fleet.serving_at_peak
-
-    def left_by_zone_outage(self, instances: int) -> int:
-        """Instances that are left when the fullest zone of a fleet of so many fails."""
-        return instances - -(-instances // self.zones)
-
-    def zone_outage(self, instances: int) -> FleetWithoutZone | None:
-        """A zone outage of a fleet of so many; ``None`` without a throughput, or with none left.
-
-        The load is that of the peak. Fewer instances than serve there are left by scaling only below
-        their number times what it keeps each at.
-        """
-        left = self.left_by_zone_outage(instances)
-        if self.measured is None or not left:
-            return None
-        tps = stated(self.measured.peak_tps)
-        at_peak = instances >= self.serving_at_peak
-        if not at_peak and self.kept_tps is not None:
-            tps = min(tps, instances * self.kept_tps)
-        return FleetWithoutZone(instances, left, self.held_tps * left, tps, at_peak)
-
-    @property
-    def zone_outages(self) -> list[FleetWithoutZone]:
-        """The zone outages of the fleet at the peak, and of the minimum where scaling leaves fewer."""
-        fleets = {self.serving_at_peak}
-        if self.kept_tps is not None:
-            fleets.add(self.fleet.minimum)
-        outages = [self.zone_outage(instances) for instances in sorted(fleets)]
-        return [outage for outage in outages if outage is not None]
 
 
 class ScalingPolicy(NamedTuple):

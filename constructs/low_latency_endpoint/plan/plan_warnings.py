@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from fractions import Fraction
 
 from ..facts.deployments import takes_guardrails
 from ..options.throughput import (
-    FEWEST_INSTANCES,
     HELD_SHARE,
     MeasuredThroughput,
     counted_instances,
@@ -22,10 +20,12 @@ from .alarm_warnings import sample_warnings
 from .contradictions import contradictions
 from .decisions import PlanWarning
 from .endpoint_request import EndpointRequest
-from .plan import Fleet, FleetUnderLoad, FleetWithoutZone, Plan
+from .fleet_under_load import FleetUnderLoad, also
+from .plan import Plan
 from .request_size import size_warnings
 from .scaling_pace import SCALE_OUT_SECONDS, fewest_for_rises, jump_seconds, start_floor
 from .token_explanations import token_warnings
+from .zone_outages import outage_warnings
 
 NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
@@ -57,7 +57,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
         yield from sample_warnings(plan)
         yield from _few(plan)
         yield from _rises(plan)
-        yield from _outage(plan)
+        yield from outage_warnings(plan)
     yield from _schedule(plan)
     yield from _requests(plan)
     excluded = [name for name in plan.request.serving.types if not takes_guardrails(name)]
@@ -194,9 +194,9 @@ def _maximum(plan: Plan) -> Iterator[PlanWarning]:
         worst = min(below, key=lambda standing: standing.fleet.maximum)
         yield PlanWarning(
             "maximum-below-peak",
-            f"{_label(worst)}the {'maximum' if plan.scaling else 'fixed fleet'} of "
+            f"{worst.prefix}the {'maximum' if plan.scaling else 'fixed fleet'} of "
             f"{counted_instances(worst.fleet.maximum)} is below the {plan.needed_for(worst.measured)} "
-            f"that the peak needs with this safety factor{_others(below, worst)}",
+            f"that the peak needs with this safety factor{also(below, worst)}",
         )
 
 
@@ -226,22 +226,9 @@ def _fixed_ranges(plan: Plan) -> Iterator[PlanWarning]:
     if fixed:
         yield PlanWarning(
             "fleet-never-scales",
-            f"{_label(fixed[0])}minimum and maximum are both {fixed[0].fleet.minimum}: the "
-            f"fleet never scales{_others(fixed, fixed[0])}",
+            f"{fixed[0].prefix}minimum and maximum are both {fixed[0].fleet.minimum}: the "
+            f"fleet never scales{also(fixed, fixed[0])}",
         )
-
-
-def _label(worst: FleetUnderLoad) -> str:
-    """What brings the range that a warning is about, before its text; none for the usual range."""
-    return f"{worst.label}: " if worst.label else ""
-
-
-def _others(ranges: Sequence[FleetUnderLoad], worst: FleetUnderLoad) -> str:
-    """The other ranges that a warning is about, after its text, without their numbers."""
-    different = [standing for standing in ranges if worst.name or standing.fleet != worst.fleet]
-    names = dict.fromkeys(standing.name or "the usual range" for standing in different)
-    names.pop(worst.name or "the usual range", None)
-    return f". Also, no worse: {', '.join(names)}" if names else ""
 
 
 def _rises(plan: Plan) -> Iterator[PlanWarning]:
@@ -264,10 +251,10 @@ def _stated_rises(plan: Plan) -> Iterator[PlanWarning]:
         worst = min(below, key=lambda standing: standing.fleet.minimum - needed[standing])
         yield PlanWarning(
             "minimum-below-rise",
-            f"{_label(worst)}{_rise_of(plan, worst)} needs a minimum of {needed[worst]}; "
+            f"{worst.prefix}{_rise_of(plan, worst)} needs a minimum of {needed[worst]}; "
             f"the minimum of {counted_instances(worst.fleet.minimum)} holds "
             f"{readable(float(_held(worst)))} TPS, and the requests beyond "
-            f"that are late {_lateness(starts)}{_cooldown_of_rises(plan)}{_others(below, worst)}",
+            f"that are late {_lateness(starts)}{_cooldown_of_rises(plan)}{also(below, worst)}",
         )
 
 
@@ -307,7 +294,7 @@ def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
     enough = instances_for(measured.peak_tps, worst.held_tps, HELD_SHARE)
     yield PlanWarning(
         "jumps-unknown",
-        f"{_label(worst)}the minimum of {worst.fleet.minimum} holds "
+        f"{worst.prefix}the minimum of {worst.fleet.minimum} holds "
         f"{readable(float(kept[worst]))} of {readable(measured.peak_tps)} TPS at "
         f"{HELD_SHARE:.0%} of its limit: after a jump beyond that, requests are late "
         f"{_lateness(plan.request.start_seconds)}. State "
@@ -315,7 +302,7 @@ def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
         f"{enough} hold a jump to the peak"
         + (". throughput.peaks raises it at known hours only" if plan.peaks_raise_minimum else "")
         + _second_jump(plan.request.scale_out_seconds)
-        + _others(below, worst),
+        + also(below, worst),
     )
 
 
@@ -399,135 +386,6 @@ def _few(plan: Plan) -> Iterator[PlanWarning]:
             "without an instance go to another zone; "
             f"a minimum of {zones}, or fewer client zones, avoids this",
         )
-
-
-def _outage(plan: Plan) -> Iterator[PlanWarning]:
-    """A zone outage that leaves too few, at the peak or at the minimum of any range.
-
-    `_few` covers one instance.
-    """
-    outages = [
-        (standing, outage) for standing in plan.under_load for outage in _unsafe_outages(standing)
-    ]
-    if not outages:
-        return
-    worst, _ = max(outages, key=lambda pair: pair[1].load)
-    told = ". If ".join(_outage_text(plan, outage) for outage in reversed(_unsafe_outages(worst)))
-    yield PlanWarning(
-        "zone-outage",
-        f"{_label(worst)}if {told}; only {HELD_SHARE:.0%} is safe. {_outage_advice(plan, worst)}, or "
-        f"serve from more zones{_others([standing for standing, _ in outages], worst)}",
-    )
-
-
-def _outage_text(plan: Plan, outage: FleetWithoutZone) -> str:
-    """What a zone outage leaves, at the peak or at the minimum: a sentence after "if"."""
-    of = f"{readable(float(outage.tps))} TPS"
-    when = "at the peak"
-    up_to = ""
-    if not outage.at_peak:
-        when = "at the minimum"
-        up_to = "up to "
-        of = f"{up_to}{of}, for which scaling leaves {outage.instances:,}"
-    replaced = "they are replaced" if plan.scaling is None else "scaling replaces the others"
-    return (
-        f"a zone fails {when}, {outage.left:,} of {counted_instances(outage.instances)} remain "
-        f"({readable(float(outage.held))} of {of}) until {replaced}. They work at "
-        f"{up_to}{float(outage.load):.0%} of their limit"
-    )
-
-
-def _unsafe_outages(standing: FleetUnderLoad) -> list[FleetWithoutZone]:
-    """Zone outages of a range that leave its load above what counts as held, that of the peak last."""
-    return [outage for outage in standing.zone_outages if not _is_safe(outage)]
-
-
-def _outage_advice(plan: Plan, standing: FleetUnderLoad) -> str:
-    """What makes each zone outage of a range safe, at the peak and at its minimum."""
-    fleet = standing.fleet
-    unsafe = _unsafe_outages(standing)
-    enough = _safe_fleet(standing, unsafe)
-    if plan.scaling is None:
-        return f"Raise the number of instances to {enough:,}"
-    raised = f"raise the minimum to {enough:,}"
-    changed = _safe_by_factor(plan, standing)
-    lowered = ""
-    if changed is not None and changed.measured is not None:
-        lowered = f"lower the safety factor to {plain_number(changed.measured.safety_factor)}"
-    if not unsafe[-1].at_peak:
-        return _sentence(raised, lowered)
-    highest = enough
-    if changed is not None:
-        highest = changed.fleet.at_peak
-        lowered += f" for {highest:,} instances"
-    if fleet.maximum >= highest:
-        return _sentence(lowered, raised)
-    if fleet.at_peak >= enough and len(unsafe) == 1:
-        return f"Raise the maximum to {fleet.at_peak:,} or more"
-    return _sentence(f"with a maximum of {highest:,} or more", lowered, raised)
-
-
-def _sentence(*parts: str) -> str:
-    """Parts in one sentence that may go on."""
-    text = ", ".join(part for part in parts if part)
-    return text[0].upper() + text[1:]
-
-
-def _safe_fleet(standing: FleetUnderLoad, unsafe: Sequence[FleetWithoutZone]) -> int:
-    """The smallest minimum, from the present one on, of which a zone outage leaves enough.
-
-    It is enough at the peak too.
-    """
-    measured = standing.measured
-    assert measured is not None
-    left = instances_for(measured.peak_tps, standing.held_tps, HELD_SHARE)
-    if unsafe[-1].at_peak:
-        return -(-left * standing.zones // (standing.zones - 1))
-    return next(
-        instances
-        for instances in range(unsafe[0].instances, standing.serving_at_peak + 1)
-        if (outage := standing.zone_outage(instances)) and _is_safe(outage)
-    )
-
-
-def _safe_by_factor(plan: Plan, standing: FleetUnderLoad) -> FleetUnderLoad | None:
-    """A range with the largest safety factor, in hundredths, whose zone outages leave enough.
-
-    ``None`` if there is none, or if the instances follow a target of your own.
-    """
-    measured = standing.measured
-    scaling = plan.request.scaling
-    own_target = scaling.invocations_target or scaling.concurrency_target
-    if measured is None or own_target is not None:
-        return None
-    lower = math.ceil(100 * stated(measured.safety_factor))
-    for hundredths in range(lower - 1, 0, -1):
-        changed = _with_factor(plan, standing, replace(measured, safety_factor=hundredths / 100))
-        if not _unsafe_outages(changed):
-            return changed
-    return None
-
-
-def _with_factor(
-    plan: Plan, standing: FleetUnderLoad, measured: MeasuredThroughput
-) -> FleetUnderLoad:
-    """A range with another safety factor, and a maximum that lets it have what the peak needs."""
-    fleet = standing.fleet
-    planned = tps_held(measured, standing.room).planned
-    needed = instances_for(measured.peak_tps, planned)
-    at_peak = max(fleet.at_peak, needed)
-    minimum = fleet.minimum
-    if plan.request.instances.min is None and not plan.request.scaling.schedule:
-        rises = fewest_for_rises(measured, plan.request.rise_seconds, standing.room)
-        minimum = min(minimum, max(standing.zones, FEWEST_INSTANCES, rises))
-    initial = max(at_peak, minimum)
-    changed = Fleet(at_peak, minimum, initial, max(fleet.maximum, initial))
-    kept_tps = None if standing.kept_tps is None else min(standing.kept_tps, planned)
-    return standing._replace(fleet=changed, measured=measured, kept_tps=kept_tps)
-
-
-def _is_safe(outage: FleetWithoutZone) -> bool:
-    return outage.load <= stated(HELD_SHARE)
 
 
 def _requests(plan: Plan) -> Iterator[PlanWarning]:

@@ -13,6 +13,7 @@ from .floor_explanations import floor_lines
 from .hourly_cost import EndpointCost
 from .plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .token_explanations import watched_thresholds
+from .zone_outages import assumed_outage
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"
 
@@ -180,6 +181,8 @@ def _assumed(plan: Plan) -> Iterator[str]:
     if request.serving.instance_pools:
         yield f"every instance is an {request.serving.instance_type}, the slowest of the pools"
     yield "instances spread evenly"
+    if outage := assumed_outage(plan):
+        yield outage
     if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:
         told = request.throughput is not None and request.throughput.states_rises
         if not told:

@@ -1,0 +1,145 @@
+"""A fleet in a range of instances, the load that it has to hold, and what a zone outage leaves of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+from ..errors.frozen import dataclass
+from ..errors.impossible import falling, out_of_range, refuse
+from ..options.throughput import HELD_SHARE, MeasuredThroughput, stated, tps_held
+from .decisions import IMPOSSIBLE
+from .standing_ranges import CapacityRange
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Numbers of instances that hold together."""
+
+    # that hold the peak; at least one per client zone and at least two, unless fewer are stated
+    at_peak: int
+    minimum: int
+    initial: int
+    maximum: int
+
+    def __post_init__(self) -> None:
+        refuse(IMPOSSIBLE, "fleet", out_of_range(vars(self), low=1))
+        ordered = {name: getattr(self, name) for name in ("minimum", "initial", "maximum")}
+        refuse(IMPOSSIBLE, "fleet", falling(ordered))
+
+    def within(self, capacity: CapacityRange) -> Fleet:
+        """The fleet while another range stands; instances at first are those nearest to them."""
+        initial = min(max(self.initial, capacity.minimum), capacity.maximum)
+        return replace(self, initial=initial, **capacity._asdict())
+
+    @property
+    def serving_at_peak(self) -> int:
+        """Instances in service at the peak: those needed, as far as the maximum lets them."""
+        return min(max(self.at_peak, self.minimum), self.maximum)
+
+
+class FleetUnderLoad(NamedTuple):
+    """A range that can stand, and the load that it has to hold."""
+
+    name: str  # of the scheduled action or the peak that brings it; empty for the usual range
+    times: str
+    fleet: Fleet
+    measured: MeasuredThroughput | None
+    zones: int
+    room: int | None = None  # requests that the KV cache of an instance holds, where known
+    kept_tps: Fraction | None = None  # of an instance, by scaling; None where nothing scales
+
+    @property
+    def held_tps(self) -> Fraction:
+        """What one instance holds, in requests per second; 0 without a throughput."""
+        return Fraction(0) if self.measured is None else tps_held(self.measured, self.room).limit
+
+    @property
+    def label(self) -> str:
+        """Name and times in words; empty for the usual range."""
+        return f"{self.name} ({self.times})" if self.name else ""
+
+    @property
+    def prefix(self) -> str:
+        """The label before a text about the range; empty for the usual range."""
+        return f"{self.label}: " if self.label else ""
+
+    @property
+    def serving_at_peak(self) -> int:
+        """Instances in service at the peak; those of a fixed fleet always are."""
+        return self.fleet.initial if self.kept_tps is None else self.fleet.serving_at_peak
+
+    def left_by_zone_outage(self, instances: int) -> int:
+        """Instances that are left when the fullest zone of a fleet of so many fails."""
+        return instances - -(-instances // self.zones)
+
+    def zone_outage(self, instances: int) -> FleetWithoutZone | None:
+        """A zone outage of a fleet of so many; ``None`` without a throughput, or with none left.
+
+        The load is that of the peak. Fewer instances than serve there are left by scaling only below
+        their number times what it keeps each at.
+        """
+        left = self.left_by_zone_outage(instances)
+        if self.measured is None or not left:
+            return None
+        tps = stated(self.measured.peak_tps)
+        if instances < self.serving_at_peak and self.kept_tps is not None:
+            tps = min(tps, instances * self.kept_tps)
+        return FleetWithoutZone(instances, left, self.held_tps * left, tps)
+
+    @property
+    def outage_at_peak(self) -> FleetWithoutZone | None:
+        """A zone outage of the fleet that serves the peak."""
+        return self.zone_outage(self.serving_at_peak)
+
+    @property
+    def outage_at_minimum(self) -> FleetWithoutZone | None:
+        """A zone outage of the minimum; ``None`` where it is the fleet of the peak."""
+        return self._outage_below_peak(self.fleet.minimum)
+
+    @property
+    def worst_outage_below_peak(self) -> FleetWithoutZone | None:
+        """The worst zone outage of the fleets from the minimum up to that of the peak.
+
+        Of fleets that leave the same rest when divided by the zones, the smallest is the worst. One
+        instance leaves none. ``None`` where the minimum is the fleet of the peak.
+        """
+        minimum = self.fleet.minimum
+        smallest = range(minimum, minimum + self.zones + 1)
+        outages = [self._outage_below_peak(instances) for instances in smallest]
+        known = [outage for outage in outages if outage is not None]
+        return max(known, key=lambda outage: outage.load, default=None)
+
+    def _outage_below_peak(self, instances: int) -> FleetWithoutZone | None:
+        if self.kept_tps is None or instances >= self.serving_at_peak:
+            return None
+        return self.zone_outage(instances)
+
+
+class FleetWithoutZone(NamedTuple):
+    """What is left of a fleet when its fullest zone fails, and the load that it may have then."""
+
+    instances: int  # of the fleet
+    left: int
+    held: Fraction  # requests per second, by those that are left at the measured limit
+    tps: Fraction  # of the load
+
+    @property
+    def load(self) -> Fraction:
+        """The load as a share of what is held."""
+        return self.tps / self.held
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the load leaves a reserve."""
+        return self.load <= stated(HELD_SHARE)
+
+
+def also(ranges: Sequence[FleetUnderLoad], worst: FleetUnderLoad) -> str:
+    """The other ranges that a warning is about, after its text, without their numbers."""
+    different = [standing for standing in ranges if worst.name or standing.fleet != worst.fleet]
+    names = dict.fromkeys(standing.name or "the usual range" for standing in different)
+    names.pop(worst.name or "the usual range", None)
+    return f". Also, no worse: {', '.join(names)}" if names else ""

@@ -1,0 +1,223 @@
+"""Warnings of zone outages that leave too few instances, at the peak of a range and at its minimum.
+
+One instance in a range is a warning of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..options.throughput import (
+    FEWEST_INSTANCES,
+    HELD_SHARE,
+    MeasuredThroughput,
+    counted_instances,
+    instances_for,
+    stated,
+    tps_held,
+)
+from ..report.numbers import plain_number, readable
+from .decisions import PlanWarning
+from .fleet_under_load import Fleet, FleetUnderLoad, FleetWithoutZone, also
+from .plan import Plan
+from .scaling_pace import fewest_for_rises
+
+
+def outage_warnings(plan: Plan) -> Iterator[PlanWarning]:
+    """Those of the peak and of the minimum: the worst range with its numbers, the others by name."""
+    for case in (_AT_PEAK, _AT_MINIMUM):
+        unsafe = _unsafe_outages(plan, case.outage_of)
+        if unsafe:
+            worst = _worst_of(unsafe)
+            text = f"{worst.prefix}if a zone fails {case.when}, {_left(plan, worst, unsafe[worst])}"
+            advice = "; or ".join([*_remedies(plan, worst, case), "serve from more zones"])
+            yield PlanWarning(
+                case.warning_id,
+                f"{text}; only {HELD_SHARE:.0%} is safe. {advice[0].upper()}{advice[1:]}"
+                f"{also([*unsafe], worst)}",
+            )
+
+
+def assumed_outage(plan: Plan) -> str:
+    """That no zone fails while the worst fleet between minimum and peak serves; empty if it may.
+
+    It is no warning: in two zones an odd number of instances leaves too few with nearly each factor.
+    """
+    unsafe = _unsafe_outages(plan, lambda standing: standing.worst_outage_below_peak)
+    if not unsafe:
+        return ""
+    worst = _worst_of(unsafe)
+    outage = unsafe[worst]
+    warned = _unsafe_outages(plan, _AT_MINIMUM.outage_of)
+    if any(outage.load <= told.load for told in warned.values()):
+        return ""
+    during = f" in {worst.name}" if worst.name else ""
+    return (
+        f"no zone fails while {counted_instances(outage.instances)} serve{during}: "
+        f"{outage.left:,} would remain, at up to {float(100 * outage.load):.0f} % of the limit"
+    )
+
+
+OutageOf = Callable[[FleetUnderLoad], FleetWithoutZone | None]
+
+
+def _unsafe_outages(plan: Plan, outage_of: OutageOf) -> dict[FleetUnderLoad, FleetWithoutZone]:
+    """The ranges whose zone outage leaves too few."""
+    outages = {standing: outage_of(standing) for standing in plan.under_load}
+    return {
+        standing: outage
+        for standing, outage in outages.items()
+        if outage is not None and not outage.is_safe
+    }
+
+
+def _worst_of(outages: Mapping[FleetUnderLoad, FleetWithoutZone]) -> FleetUnderLoad:
+    return max(outages, key=lambda standing: outages[standing].load)
+
+
+class _Case(NamedTuple):
+    """A load at which a zone fails."""
+
+    warning_id: str
+    when: str
+    outage_of: OutageOf
+    enough_of: Callable[[FleetUnderLoad], int]  # the smallest minimum that ends the warning
+
+
+def _left(plan: Plan, standing: FleetUnderLoad, outage: FleetWithoutZone) -> str:
+    """What a zone outage leaves, and how much that works."""
+    load = f"{readable(float(outage.tps))} TPS"
+    up_to = ""
+    if outage.instances < standing.serving_at_peak:
+        up_to = "up to "
+        load = f"up to {load}, for which scaling leaves {outage.instances:,}"
+    replaced = "they are replaced" if plan.scaling is None else "scaling replaces the others"
+    return (
+        f"{outage.left:,} of {counted_instances(outage.instances)} remain "
+        f"({readable(float(outage.held))} of {load}) until {replaced}. They work at "
+        f"{up_to}{float(outage.load):.0%} of their limit"
+    )
+
+
+def _remedies(plan: Plan, standing: FleetUnderLoad, case: _Case) -> Iterator[str]:
+    """What ends a warning about a range, each by itself."""
+    fleet = standing.fleet
+    minimum = case.enough_of(standing)
+    if plan.request.serving.burstable_types or not plan.request.scaling.enabled:
+        yield f"raise the number of instances to {minimum:,}"
+        return
+    if fleet.maximum < fleet.at_peak and _ends(case.outage_of(_with_room(standing))):
+        yield f"raise the maximum{_of_action(plan, standing)} to {fleet.at_peak:,} or more"
+        return
+    yield (
+        f"raise the minimum{_of_action(plan, standing)} to {minimum:,}"
+        f"{_higher_maximum(plan, standing, minimum + 1, ' and the maximum')}"
+    )
+    changed = _safe_by_factor(plan, standing, case)
+    if changed is not None and changed.measured is not None:
+        instances = changed.fleet.at_peak
+        raised = f", and raise the maximum{_of_action(plan, standing)}"
+        yield (
+            f"lower the safety factor to {plain_number(changed.measured.safety_factor)}, for "
+            f"{counted_instances(instances)} at the peak"
+            f"{_higher_maximum(plan, standing, instances, raised)}"
+        )
+
+
+def _of_action(plan: Plan, standing: FleetUnderLoad) -> str:
+    """Whose minimum and maximum a range has, if a scheduled action of your own brings it."""
+    return f" of {standing.name}" if plan.request.scaling.schedule and standing.name else ""
+
+
+def _higher_maximum(plan: Plan, standing: FleetUnderLoad, instances: int, words: str) -> str:
+    """The maximum that so many instances need; empty where there is room, or it follows by itself."""
+    action = _of_action(plan, standing)
+    if plan.request.instances.max is None and not action:
+        return ""
+    # An action that sets the minimum alone has the maxima of several actions before it.
+    same = [load for load in plan.under_load if load.name == standing.name]
+    if min(load.fleet.maximum for load in same) >= instances:
+        return ""
+    return f"{words} to {instances:,} or more"
+
+
+def _safe_by_factor(plan: Plan, standing: FleetUnderLoad, case: _Case) -> FleetUnderLoad | None:
+    """A range with the largest safety factor, in hundredths, whose zone outage leaves enough.
+
+    ``None`` if there is none, or if the instances follow a target of your own.
+    """
+    measured = standing.measured
+    scaling = plan.request.scaling
+    own_target = scaling.invocations_target or scaling.concurrency_target
+    if measured is None or own_target is not None:
+        return None
+    lower = math.ceil(100 * stated(measured.safety_factor))
+    for hundredths in range(lower - 1, 0, -1):
+        changed = _with_factor(plan, standing, replace(measured, safety_factor=hundredths / 100))
+        if _ends(case.outage_of(changed)):
+            return changed
+    return None
+
+
+def _with_factor(
+    plan: Plan, standing: FleetUnderLoad, measured: MeasuredThroughput
+) -> FleetUnderLoad:
+    """A range with another safety factor, and a maximum that lets it have what the peak needs."""
+    fleet = standing.fleet
+    planned = tps_held(measured, standing.room).planned
+    at_peak = max(fleet.at_peak, instances_for(measured.peak_tps, planned))
+    minimum = fleet.minimum
+    if plan.peaks_raise_minimum:
+        rises = fewest_for_rises(measured, plan.request.rise_seconds, standing.room)
+        minimum = min(minimum, max(standing.zones, FEWEST_INSTANCES, rises))
+    initial = max(at_peak, minimum)
+    changed = Fleet(at_peak, minimum, initial, max(fleet.maximum, initial))
+    kept_tps = None if standing.kept_tps is None else min(standing.kept_tps, planned)
+    return standing._replace(fleet=changed, measured=measured, kept_tps=kept_tps)
+
+
+def _ends(outage: FleetWithoutZone | None) -> bool:
+    """Whether a changed range needs no warning."""
+    return outage is None or outage.is_safe
+
+
+def _enough_at_peak(standing: FleetUnderLoad) -> int:
+    """The fewest instances of which a zone outage leaves enough for the peak."""
+    measured = standing.measured
+    assert measured is not None
+    left = instances_for(measured.peak_tps, standing.held_tps, HELD_SHARE)
+    return -(-left * standing.zones // (standing.zones - 1))
+
+
+def _enough_at_minimum(standing: FleetUnderLoad) -> int:
+    """The smallest minimum of which a zone outage leaves enough; at most the fleet of the peak.
+
+    The maximum has room for the peak here, because a higher minimum may need a higher one.
+    """
+    with_room = _with_room(standing)
+    for instances in range(standing.fleet.minimum, with_room.serving_at_peak):
+        outage = with_room.zone_outage(instances)
+        if outage is not None and outage.is_safe:
+            return instances
+    return with_room.serving_at_peak
+
+
+def _with_room(standing: FleetUnderLoad) -> FleetUnderLoad:
+    """A range whose maximum lets it have what the peak needs."""
+    fleet = standing.fleet
+    raised = replace(fleet, maximum=max(fleet.maximum, fleet.at_peak))
+    return standing._replace(fleet=raised)
+
+
+_AT_PEAK = _Case(
+    "zone-outage", "at the peak", lambda standing: standing.outage_at_peak, _enough_at_peak
+)
+_AT_MINIMUM = _Case(
+    "zone-outage-at-minimum",
+    "at the minimum",
+    lambda standing: standing.outage_at_minimum,
+    _enough_at_minimum,
+)
