@@ -100,6 +100,17 @@ def test_without_a_canary_nothing_is_planned(run: Run) -> None:
     assert "nothing of sentiment in a week" in str(refused.value)
 
 
+def test_the_overhead_of_other_requests_is_not_adopted(run: Run, settings: Path) -> None:
+    """5 bytes, ``hello``, say nothing of requests of 50 and more."""
+    settings.write_text(SETTINGS + "    payload_bytes: 49\n")
+    assert run("--write").exit_code == 0
+    settings.write_text(SETTINGS + "    payload_bytes: 50\n")
+    with pytest.raises(Exception, match="LLA107") as refused:
+        run("--write")
+    assert "the canary sends 5 bytes, and callers send 50 (payload_bytes)" in str(refused.value)
+    assert "overhead_share" not in settings.read_text()
+
+
 def test_without_a_target_there_is_no_share(run: Run, settings: Path) -> None:
     settings.write_text(SETTINGS.replace("    latency: {p99: 200ms}  # the callers'\n", ""))
     with pytest.raises(Exception, match="LLE928"):

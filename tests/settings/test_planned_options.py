@@ -218,16 +218,28 @@ def test_without_a_stated_size_the_warm_ups_is_an_assumption() -> None:
     assert not any("the warm-up sends" in text for text in found["warned"])
 
 
+@pytest.mark.parametrize("sender", ["warm_up", "canary"])
 @pytest.mark.parametrize(
-    ("warm_up", "stated", "warns"),
+    ("sent", "stated", "warns"),
     [(100, 100, False), (11, 100, False), (10, 100, True), (101, 100, True), (100, None, False)],
 )
-def test_a_warm_up_of_another_size_is_told(warm_up: int, stated: int | None, warns: bool) -> None:
-    endpoint = with_value(ENDPOINT, "warm_up.payload", {"text": "x" * warm_up})
+def test_a_sender_of_another_size_is_told(
+    sender: str, sent: int, stated: int | None, warns: bool
+) -> None:
+    endpoint = with_value(ENDPOINT, f"{sender}.payload", {"text": "x" * sent})
     if stated is not None:
         endpoint = with_value(endpoint, "payload_bytes", stated)
-    said = any("the warm-up sends" in text for text in results(endpoint)["warned"])
+    name = sender.replace("_", "-")
+    said = any(f"the {name} sends" in text for text in results(endpoint)["warned"])
     assert said is warns
+
+
+def test_a_canary_without_a_payload_sends_the_warm_ups_first() -> None:
+    payloads = [{"text": "x" * 10}, {"text": "x" * 90}]
+    endpoint = with_value(with_value(ENDPOINT, "payload_bytes", 100), "canary", {})
+    told = results(with_value(endpoint, "warm_up.payload", payloads))["warned"]
+    assert [text for text in told if "canary sends 10 bytes, and callers send 100" in text]
+    assert not [text for text in told if "warm-up sends" in text]
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,15 @@ from ..account.endpoints import existing_endpoint
 from ..account.metrics import median, read_queries, variant_query
 from ..account.sessions import aws_errors_in_words, open_clients
 from ..errors import rule
+from ..options.canary import canary_bytes
 from ..options.latency_target import OVERHEAD_SHARE
 from ..options.rules import NEEDS_ANOTHER
 from ..plan.decisions import Explanation
+from ..plan.request_size import size_difference
 from ..report.numbers import milliseconds
 from ..settings import explain_variants, load_settings, region_of
 from ..settings.adopted_measurement import AdoptedMeasurement
+from ..settings.endpoint import EndpointSettings
 from ..settings.yaml_editing import checked_edit
 from .chosen_endpoints import stated_key, stated_name
 
@@ -27,6 +30,11 @@ CANARY_MEASURED = rule(
     "LLA106",
     "the canary has not measured enough",
     fix="Set `canary` in the settings, deploy, and plan again after an hour.",
+)
+CANARY_OF_ANOTHER_SIZE = rule(
+    "LLA107",
+    "the canary's requests are not of the callers' size",
+    fix="Send a request like the callers' as canary.payload, deploy, and plan again after an hour.",
 )
 _DAYS, _HOUR = timedelta(days=7), timedelta(hours=1)
 
@@ -43,6 +51,7 @@ def adopt_overhead(settings: Path, endpoint: str | None) -> AdoptedMeasurement:
             allowed="a target such as latency.p99, of which the overhead is a share",
             where=str(settings),
         )
+    _check_size(read.endpoints[key])
     name, _ = stated_name(settings, None, None, endpoint)
     client, region = open_clients(None, region_of(read))
     with aws_errors_in_words():
@@ -66,6 +75,18 @@ def adopt_overhead(settings: Path, endpoint: str | None) -> AdoptedMeasurement:
         after=after,
         measured={"overhead_share": share, "overhead_ms": overhead},
     )
+
+
+def _check_size(endpoint: EndpointSettings) -> None:
+    """Raise if the overhead of what the canary sends is not that of the callers' requests."""
+    sent = canary_bytes(endpoint.canary, endpoint.warm_up)
+    difference = size_difference(endpoint.payload_bytes, sent, "the canary")
+    if difference:
+        raise CANARY_OF_ANOTHER_SIZE.error(
+            got=difference,
+            allowed=f"a payload near payload_bytes, {endpoint.payload_bytes:,}",
+            where="canary.payload",
+        )
 
 
 def _overhead(account: Account, name: str) -> tuple[str, float]:

@@ -12,7 +12,7 @@ from ..facts.canary_metrics import LONGEST_CONNECT_MS
 from .argument_kinds import checked_arguments
 from .option import Lasting, Option, Options
 from .rules import EXCLUDES_ANOTHER
-from .warm_up import WarmUpPayload
+from .warm_up import WarmUpOptions, WarmUpPayload
 
 
 def silence_beside_canary(got: str, where: str = "") -> ConfigurationError:
@@ -55,3 +55,16 @@ class CanaryOptions(Options):
     zone_difference: Annotated[
         Lasting | None, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "20ms", billed=(1,), known=True)
     ] = None
+
+
+def canary_payload(canary: CanaryOptions, warm_up: WarmUpOptions | None) -> WarmUpPayload | None:
+    """What a canary sends: its own payload, or the warm-up's first."""
+    if canary.payload is None and warm_up is not None:
+        return warm_up.payloads[0]
+    return canary.payload
+
+
+def canary_bytes(canary: CanaryOptions | None, warm_up: WarmUpOptions | None) -> int | None:
+    """The size of what a canary sends; None if it is not known, or there is no canary."""
+    payload = canary and canary_payload(canary, warm_up)
+    return payload.size if payload else None

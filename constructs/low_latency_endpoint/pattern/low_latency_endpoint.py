@@ -28,7 +28,7 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds, error_share
 from ..options.argument_kinds import checked_arguments
-from ..options.canary import CanaryOptions, silence_beside_canary
+from ..options.canary import CanaryOptions, canary_bytes, canary_payload, silence_beside_canary
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.latency_target import LatencyTarget
 from ..options.load import TokenTraffic
@@ -248,6 +248,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             warm_up_requests=warm_up.requests if warm_up else None,
             metrics_server=alarms.tokens.server,
             warm_up_bytes=warm_up.largest_bytes if warm_up else None,
+            canary_bytes=canary_bytes(canary, warm_up),
             alarm_window=alarms.window,
             error_limit=alarms.error_limit,
             slow_limit=alarms.slow_limit,
@@ -472,7 +473,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             network=self.network,
             options=replace(
                 stated,
-                payload=stated.payload or (warm_up.payloads[0] if warm_up else None),
+                payload=canary_payload(stated, warm_up),
                 zone_difference=stated.zone_difference or difference,
             ),
             actions=alarms.actions,

@@ -9,6 +9,7 @@ from typing import Annotated
 from ..errors import rule
 from ..errors.findings import located, path_of
 from ..errors.frozen import dataclass
+from ..facts import limits
 from ..facts.container_metrics import METRICS_OF_SERVER, server_of
 from ..facts.limits import CLIENT_ZONE_COUNT, ZONE_ID, ZONE_NAME
 from ..facts.rules import ZONE_NAMED_TWICE
@@ -56,6 +57,7 @@ class EndpointRequest(LoadOptions):
         metrics_server: Whose metrics the container publishes, vllm or sglang. Default: read from the images' names.
         share: The part of the endpoint's traffic that throughput is. Default: all of it.
         warm_up_bytes: Size of the warm-up's largest payload, which callers' requests are assumed to have if payload_bytes is not stated.
+        canary_bytes: Size of the canary's payload; None without a canary.
         alarm_window: What is stated of the periods of the alarms. Default: the rate decides.
         error_limit: When the alarm on server errors goes off; None without one.
         slow_limit: What the alarms on slow requests hold them to; None without one.
@@ -76,7 +78,8 @@ class EndpointRequest(LoadOptions):
     warm_up_requests: Annotated[int | None, Option(WARM_UP_REQUESTS, planned=True)] = None
     metrics_server: Annotated[str | None, Option(METRICS_OF_SERVER)] = None
     share: VariantShare | None = None
-    warm_up_bytes: int | None = None
+    warm_up_bytes: Annotated[int | None, Option(limits.PAYLOAD)] = None
+    canary_bytes: Annotated[int | None, Option(limits.PAYLOAD)] = None
     alarm_window: WindowOptions = WindowOptions()
     error_limit: ErrorLimit | None = ErrorLimit()
     slow_limit: SlowLimit | None = None

@@ -406,5 +406,7 @@ def _requests(plan: Plan) -> Iterator[PlanWarning]:
         )
     overhead = plan.thresholds("OverheadLatency")
     yield from size_warnings(
-        request.request_size, request.warm_up_bytes, min(overhead.values(), default=None)
+        request.request_size,
+        {"warm-up": request.warm_up_bytes, "canary": request.canary_bytes},
+        min(overhead.values(), default=None),
     )

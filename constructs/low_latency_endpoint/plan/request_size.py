@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..facts.limits import MODEL_BODY_BYTES
@@ -58,9 +58,9 @@ def size_difference(stated: int | None, sent: int | None, what: str) -> str:
 
 
 def size_warnings(
-    size: RequestSize | None, of_warm_up: int | None, overhead_ms: float | None
+    size: RequestSize | None, sent_by: Mapping[str, int | None], overhead_ms: float | None
 ) -> Iterator[PlanWarning]:
-    """Warnings about a request's size: SageMaker's limit, the warm-up, the alarm on overhead."""
+    """Warnings about a request's size: SageMaker's limit, who sends another, the alarm on overhead."""
     if size is None:
         return
     if not size.assumed and size.size > MODEL_BODY_BYTES:
@@ -69,8 +69,9 @@ def size_warnings(
             f"a payload of {size.size:,} bytes is larger than the {MODEL_BODY_BYTES:,} that "
             "the API's model allows; the developer guide says 25 MB: try it before you rely on it",
         )
-    if not size.assumed and (text := size_difference(size.size, of_warm_up, "the warm-up")):
-        yield PlanWarning("warm-up-of-another-size", text)
+    for sender, sent in sent_by.items():
+        if not size.assumed and (text := size_difference(size.size, sent, f"the {sender}")):
+            yield PlanWarning(f"{sender}-of-another-size", text)
     if overhead_ms is None or size.size < LARGE_REQUEST_BYTES:
         return
     mbit = size.size * 8 / 1000 / overhead_ms

@@ -15,6 +15,7 @@ from ..facts.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
 from ..facts.rules import has_objectives
 from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..options.alarms import AlarmOptions
+from ..options.canary import canary_bytes
 from ..options.option import options_of
 from ..options.throughput import MeasuredThroughput
 from ..plan.billed_items import BilledItem
@@ -433,9 +434,8 @@ def _canary(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledIt
     memory = runs * _FUNCTION_SECONDS * CANARY_MIB / 1024
     yield item("custom_metric", metrics / HOURS_PER_MONTH, "metrics of the canary", count=metrics)
     yield from _invocations(settings, runs, memory, "of the canary", _CANARY_LOG_BYTES)
-    payload = endpoint.canary.payload or (endpoint.warm_up and endpoint.warm_up.payloads[0])
-    size = payload.size if payload else None
-    sent = runs * (1 + _compares_names(settings)) * (size or 0) / 1e9
+    size = canary_bytes(endpoint.canary, endpoint.warm_up) or 0
+    sent = runs * (1 + _compares_names(settings)) * size / 1e9
     yield item("interface_endpoint_data", sent, "GB that the canary sends", count=sent)
 
 

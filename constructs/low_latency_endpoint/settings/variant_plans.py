@@ -9,6 +9,7 @@ from functools import lru_cache
 from ..errors.findings import Place
 from ..errors.frozen import dataclass
 from ..hugging_face.hub_options import HuggingFaceSettings
+from ..options.canary import canary_bytes
 from ..options.container import ContainerSettings, DeepLearningContainerSettings, ImageSettings
 from ..options.option import taken
 from ..options.rules import NO_SUCH_ENDPOINT
@@ -154,6 +155,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
         metrics_server=endpoint.alarms.tokens.server,
         warm_up_bytes=endpoint.warm_up.largest_bytes if endpoint.warm_up else None,
+        canary_bytes=canary_bytes(endpoint.canary, endpoint.warm_up),
         alarm_window=endpoint.alarms.window,
         error_limit=endpoint.alarms.error_limit,
         slow_limit=endpoint.alarms.slow_limit,
