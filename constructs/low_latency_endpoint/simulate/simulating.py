@@ -223,10 +223,12 @@ class SimulationResult:
         interval's end instead, ``at_most``. ``mean`` is null where nothing was answered.
         """
 
-        def shown(value: Estimate, factor: float = 1.0) -> dict[str, float | None]:
+        def shown(
+            value: Estimate, factor: float = 1.0, highest: float = math.inf
+        ) -> dict[str, float | None]:
             known = not math.isnan(value.mean)
             tells = value.told.tells
-            at_most = {"at_most": value.high * factor} if value.is_wide else {}
+            at_most = {"at_most": min(value.high, highest) * factor} if value.is_wide else {}
             return {
                 "mean": value.mean * factor if known else None,
                 "half_width": value.half_width * factor if tells else None,
@@ -249,9 +251,9 @@ class SimulationResult:
             },
             "wait_ms": shown(self.waiting, 1e3),
             "throughput_per_instance": shown(self.throughput),
-            "utilisation": shown(self.utilisation),
+            "utilisation": shown(self.utilisation, highest=1.0),
             "in_system": shown(self.estimate(lambda run: run.in_system)),
-            "slower_than_target": shown(self.slow_share),
+            "slower_than_target": shown(self.slow_share, highest=1.0),
             "time_over_target_seconds": shown(over) if over else None,
             "instance_hours": shown(self.instance_hours),
             "littles_law": max(run.littles_law for run in self.replications),

@@ -21,6 +21,7 @@ TOO_SHORT = "too short to tell"
 _NO_P99_TARGET = "no p99 target"
 AT_THE_LIMIT = "at the limit"
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
+_NEAR_LIMIT = 0.5  # of the workers in use, from which on queues change slowly: our judgement
 _GIVES_UP = 60.0  # seconds that SageMaker waits for a container
 
 
@@ -187,8 +188,11 @@ def _too_short(result: SimulationResult, percentile: float) -> str:
         return _too_different(result, percentile)
     counted = min(run.requests for run in result.replications)
     needed = result.requests_needed(percentile)
+    cause = ""
+    if result.utilisation.mean > _NEAR_LIMIT:
+        cause = "so near its limit a fleet's queues come and go slowly, and "
     return (
-        f"so near its limit a fleet's queues come and go slowly, and {counted:,} requests in each "
+        f"{cause}{counted:,} requests in each "
         f"replication are {TOO_SHORT} p{percentile:g}: it takes {_rounded_up(needed):,} "
         f"(--requests {_rounded_up(needed)})."
     )

@@ -253,7 +253,7 @@ class TargetTracking:
             self._begin(place, state, key, wish)
 
     def _keep_within_limits(self, place: Place, state: Scaling, key: TargetKey) -> bool:
-        """Move a capacity that its limits do not allow; whether that was begun.
+        """Move a capacity that its limits do not allow; whether that was asked for.
 
         What failed is tried again after a minute: AWS does not say when.
         """
