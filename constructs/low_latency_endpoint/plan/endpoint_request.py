@@ -78,8 +78,8 @@ class EndpointRequest(LoadOptions):
     warm_up_requests: Annotated[int | None, Option(WARM_UP_REQUESTS, planned=True)] = None
     metrics_server: Annotated[str | None, Option(METRICS_OF_SERVER)] = None
     share: VariantShare | None = None
-    warm_up_bytes: Annotated[int | None, Option(limits.PAYLOAD)] = None
-    canary_bytes: Annotated[int | None, Option(limits.PAYLOAD)] = None
+    warm_up_bytes: int | None = None
+    canary_bytes: int | None = None
     alarm_window: WindowOptions = WindowOptions()
     error_limit: ErrorLimit | None = ErrorLimit()
     slow_limit: SlowLimit | None = None
@@ -105,6 +105,9 @@ class EndpointRequest(LoadOptions):
         # Places are those of settings and keywords: who reads the error has not made a request.
         for place, error in self._findings():
             raise located(error, path_of(place))
+        for name in ("warm_up_bytes", "canary_bytes"):
+            # How large a payload may be is checked where it is stated.
+            limits.PAYLOAD.check(min(getattr(self, name) or 0, 0), name)
         _check_zones(self.client_zones)
         serving = self.serving
         check_pools(serving.instance_pools, serving.instance_type, self.throughput)

@@ -186,7 +186,10 @@ def _scaling(
 
 
 def _daily_peaks(request: EndpointRequest, room: int | None) -> Iterator[DailyPeak]:
-    """The other peaks of the day, with the ranges that the same rules give for each."""
+    """The other peaks of the day, with the ranges that the same rules give for each.
+
+    A stated minimum is the least for each: a jump may need more.
+    """
     usual = request.throughput
     if usual is None:
         return
@@ -195,7 +198,9 @@ def _daily_peaks(request: EndpointRequest, room: int | None) -> Iterator[DailyPe
         measured = usual.at_peak(peak)
         at_peak = replace(request, throughput=measured, instances=instances)
         fleet = _fleet(at_peak, room, is_rare=request.is_rare)
-        capacity = CapacityRange(fleet.minimum, fleet.maximum)
+        rises = fewest_for_rises(measured, request.rise_seconds, room)
+        minimum = max(fleet.minimum, min(rises, fleet.maximum))
+        capacity = CapacityRange(minimum, fleet.maximum)
         yield DailyPeak(name, peak, measured, fleet.at_peak, capacity)
 
 

@@ -134,8 +134,8 @@ class Plan:
 
     @property
     def peaks_raise_minimum(self) -> bool:
-        """Whether ``throughput.peaks`` can raise the minimum: it is derived, and no range is stated."""
-        return self.request.instances.min is None and not self.request.scaling.schedule
+        """Whether ``throughput.peaks`` can raise the minimum: no schedule of your own stands beside."""
+        return not self.request.scaling.schedule
 
     @property
     def scheduled_ranges(self) -> list[str]:

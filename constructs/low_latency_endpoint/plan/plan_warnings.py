@@ -15,7 +15,7 @@ from ..options.throughput import (
     stated,
     tps_held,
 )
-from ..report.numbers import milliseconds, plain_number, readable
+from ..report.numbers import milliseconds, percent_above, plain_number, readable
 from .alarm_warnings import sample_warnings
 from .contradictions import contradictions
 from .decisions import PlanWarning
@@ -167,7 +167,7 @@ def _no_reserve(plan: Plan, measured: MeasuredThroughput) -> Iterator[PlanWarnin
         return
     if held.limit == stated(measured.tps_per_instance):
         text = (
-            f"the safety factor lets the peak use up to {measured.safety_factor:.0%} of the "
+            f"the safety factor lets the peak use up to {percent_above(measured.safety_factor, HELD_SHARE)} of the "
             f"measured limit; only {HELD_SHARE:.0%} is safe"
         )
         yield PlanWarning("no-reserve", text)
@@ -178,7 +178,7 @@ def _no_reserve(plan: Plan, measured: MeasuredThroughput) -> Iterator[PlanWarnin
         advice = f"Lower the safety factor to {plain_number(factor / 100)}"
     yield PlanWarning(
         "no-reserve",
-        f"the peak uses up to {float(held.used):.0%} of the requests that the KV cache of an instance "
+        f"the peak uses up to {percent_above(held.used, HELD_SHARE)} of the requests that the KV cache of an instance "
         f"has room for, {plan.room:,}; only {HELD_SHARE:.0%} is safe. {advice}",
     )
 

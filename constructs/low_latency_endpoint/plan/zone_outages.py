@@ -19,7 +19,7 @@ from ..options.throughput import (
     stated,
     tps_held,
 )
-from ..report.numbers import plain_number, readable
+from ..report.numbers import percent_above, plain_number, readable
 from .decisions import PlanWarning
 from .fleet_under_load import Fleet, FleetUnderLoad, FleetWithoutZone, also
 from .plan import Plan
@@ -55,9 +55,10 @@ def assumed_outage(plan: Plan) -> str:
     if any(outage.load <= told.load for told in warned.values()):
         return ""
     during = f" in {worst.name}" if worst.name else ""
+    load = percent_above(outage.load, HELD_SHARE).replace("%", " %")
     return (
         f"no zone fails while {counted_instances(outage.instances)} serve{during}: "
-        f"{outage.left:,} would remain, at up to {float(100 * outage.load):.0f} % of the limit"
+        f"{outage.left:,} would remain, at up to {load} of the limit"
     )
 
 
@@ -98,7 +99,7 @@ def _left(plan: Plan, standing: FleetUnderLoad, outage: FleetWithoutZone) -> str
     return (
         f"{outage.left:,} of {counted_instances(outage.instances)} remain "
         f"({readable(float(outage.held))} of {load}) until {replaced}. They work at "
-        f"{up_to}{float(outage.load):.0%} of their limit"
+        f"{up_to}{percent_above(outage.load, HELD_SHARE)} of their limit"
     )
 
 
@@ -109,21 +110,24 @@ def _remedies(plan: Plan, standing: FleetUnderLoad, case: _Case) -> Iterator[str
     if plan.request.serving.burstable_types or not plan.request.scaling.enabled:
         yield f"raise the number of instances to {minimum:,}"
         return
-    if fleet.maximum < fleet.at_peak and _ends(case.outage_of(_with_room(standing))):
+    if fleet.maximum < fleet.at_peak and _is_safe(case.outage_of(_with_room(standing))):
         yield f"raise the maximum{_of_action(plan, standing)} to {fleet.at_peak:,} or more"
         return
+    if standing.name and not plan.request.scaling.schedule:
+        # The minimum of another peak is that of the whole day, which may need more.
+        minimum = max(minimum, plan.fleet.minimum)
+    whose = _of_action(plan, standing)
+    raised = " and its maximum" if whose else " and the maximum"
     yield (
-        f"raise the minimum{_of_action(plan, standing)} to {minimum:,}"
-        f"{_higher_maximum(plan, standing, minimum + 1, ' and the maximum')}"
+        f"raise the minimum{whose} to {minimum:,}"
+        f"{_higher_maximum(plan, standing, minimum + 1, raised)}"
     )
-    changed = _safe_by_factor(plan, standing, case)
-    if changed is not None and changed.measured is not None:
-        instances = changed.fleet.at_peak
-        raised = f", and raise the maximum{_of_action(plan, standing)}"
+    factor = _safe_factor(plan, standing)
+    if factor is not None:
+        instances = max(standing.fleet.at_peak, _needed_with(standing, factor))
         yield (
-            f"lower the safety factor to {plain_number(changed.measured.safety_factor)}, for "
-            f"{counted_instances(instances)} at the peak"
-            f"{_higher_maximum(plan, standing, instances, raised)}"
+            f"lower the safety factor to {plain_number(factor)}, for "
+            f"{counted_instances(instances)} at the peak{_maxima_to_raise(plan, factor)}"
         )
 
 
@@ -134,20 +138,44 @@ def _of_action(plan: Plan, standing: FleetUnderLoad) -> str:
 
 def _higher_maximum(plan: Plan, standing: FleetUnderLoad, instances: int, words: str) -> str:
     """The maximum that so many instances need; empty where there is room, or it follows by itself."""
-    action = _of_action(plan, standing)
-    if plan.request.instances.max is None and not action:
-        return ""
     # An action that sets the minimum alone has the maxima of several actions before it.
     same = [load for load in plan.under_load if load.name == standing.name]
-    if min(load.fleet.maximum for load in same) >= instances:
+    if _follows(plan, standing) or min(load.fleet.maximum for load in same) >= instances:
         return ""
     return f"{words} to {instances:,} or more"
 
 
-def _safe_by_factor(plan: Plan, standing: FleetUnderLoad, case: _Case) -> FleetUnderLoad | None:
-    """A range with the largest safety factor, in hundredths, whose zone outage leaves enough.
+def _follows(plan: Plan, standing: FleetUnderLoad) -> bool:
+    """Whether the maximum of a range follows from the load, because nobody states it."""
+    return plan.request.instances.max is None and not _of_action(plan, standing)
 
-    ``None`` if there is none, or if the instances follow a target of your own.
+
+def _maxima_to_raise(plan: Plan, factor: float) -> str:
+    """The maxima that are stated, and too low for the peak with a lower safety factor."""
+    needed: dict[str, int] = {}
+    for standing in plan.under_load:
+        instances = _needed_with(standing, factor)
+        if standing.fleet.maximum < instances and not _follows(plan, standing):
+            whose = _of_action(plan, standing)
+            needed[whose] = max(instances, needed.get(whose, 0))
+    if not needed:
+        return ""
+    maxima = [f"the maximum{whose} to {instances:,}" for whose, instances in needed.items()]
+    return f", and raise {', '.join(maxima)} or more"
+
+
+def _needed_with(standing: FleetUnderLoad, factor: float) -> int:
+    """Instances that the peak of a range needs with another safety factor."""
+    assert standing.measured is not None
+    measured = replace(standing.measured, safety_factor=factor)
+    return instances_for(measured.peak_tps, tps_held(measured, standing.room).planned)
+
+
+def _safe_factor(plan: Plan, standing: FleetUnderLoad) -> float | None:
+    """The largest safety factor, in hundredths, with which a range survives a zone outage.
+
+    At its peak and at its minimum. ``None`` if there is none, or if the instances follow a target of
+    your own.
     """
     measured = standing.measured
     scaling = plan.request.scaling
@@ -156,31 +184,38 @@ def _safe_by_factor(plan: Plan, standing: FleetUnderLoad, case: _Case) -> FleetU
         return None
     lower = math.ceil(100 * stated(measured.safety_factor))
     for hundredths in range(lower - 1, 0, -1):
-        changed = _with_factor(plan, standing, replace(measured, safety_factor=hundredths / 100))
-        if _ends(case.outage_of(changed)):
-            return changed
+        factor = hundredths / 100
+        changed = _with_factor(plan, standing, factor)
+        if _is_safe(changed.outage_at_peak) and _is_safe(changed.outage_at_minimum):
+            return factor
     return None
 
 
-def _with_factor(
-    plan: Plan, standing: FleetUnderLoad, measured: MeasuredThroughput
-) -> FleetUnderLoad:
+def _with_factor(plan: Plan, standing: FleetUnderLoad, factor: float) -> FleetUnderLoad:
     """A range with another safety factor, and a maximum that lets it have what the peak needs."""
+    assert standing.measured is not None
     fleet = standing.fleet
-    planned = tps_held(measured, standing.room).planned
-    at_peak = max(fleet.at_peak, instances_for(measured.peak_tps, planned))
-    minimum = fleet.minimum
-    if plan.peaks_raise_minimum:
-        rises = fewest_for_rises(measured, plan.request.rise_seconds, standing.room)
-        minimum = min(minimum, max(standing.zones, FEWEST_INSTANCES, rises))
+    measured = replace(standing.measured, safety_factor=factor)
+    at_peak = max(fleet.at_peak, _needed_with(standing, factor))
+    minimum = min(fleet.minimum, _derived_minimum(plan, standing, measured))
     initial = max(at_peak, minimum)
     changed = Fleet(at_peak, minimum, initial, max(fleet.maximum, initial))
-    kept_tps = None if standing.kept_tps is None else min(standing.kept_tps, planned)
+    kept_tps = standing.kept_tps
+    if kept_tps is not None:
+        kept_tps = min(kept_tps, tps_held(measured, standing.room).planned)
     return standing._replace(fleet=changed, measured=measured, kept_tps=kept_tps)
 
 
-def _ends(outage: FleetWithoutZone | None) -> bool:
-    """Whether a changed range needs no warning."""
+def _derived_minimum(plan: Plan, standing: FleetUnderLoad, measured: MeasuredThroughput) -> int:
+    """The minimum of a range with another safety factor, where nobody states it."""
+    stated_minimum = plan.request.instances.min
+    if plan.request.scaling.schedule or (stated_minimum is not None and not standing.name):
+        return standing.fleet.minimum
+    lowest = stated_minimum or max(standing.zones, FEWEST_INSTANCES)
+    return max(lowest, fewest_for_rises(measured, plan.request.rise_seconds, standing.room))
+
+
+def _is_safe(outage: FleetWithoutZone | None) -> bool:
     return outage is None or outage.is_safe
 
 
@@ -193,7 +228,7 @@ def _enough_at_peak(standing: FleetUnderLoad) -> int:
 
 
 def _enough_at_minimum(standing: FleetUnderLoad) -> int:
-    """The smallest minimum of which a zone outage leaves enough; at most the fleet of the peak.
+    """The smallest minimum of which a zone outage leaves enough; else what is enough at the peak.
 
     The maximum has room for the peak here, because a higher minimum may need a higher one.
     """
@@ -202,7 +237,7 @@ def _enough_at_minimum(standing: FleetUnderLoad) -> int:
         outage = with_room.zone_outage(instances)
         if outage is not None and outage.is_safe:
             return instances
-    return with_room.serving_at_peak
+    return max(with_room.serving_at_peak, _enough_at_peak(standing))
 
 
 def _with_room(standing: FleetUnderLoad) -> FleetUnderLoad:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 
 def readable(value: float | None, digits: int = 6) -> str:
@@ -76,3 +77,17 @@ def rate(tps: float) -> str:
     ('1,358', '0.033')
     """
     return readable(tps, 2)
+
+
+def percent_above(share: Fraction | float, limit: float) -> str:
+    """A share above a limit in percent, with as many digits as show that it is above.
+
+    Examples
+    --------
+    >>> percent_above(0.9047, 0.9), percent_above(1.25, 0.9)
+    ('90.5%', '125%')
+    """
+    digits = 0
+    while round(float(share), digits + 2) <= limit < share and digits < 6:
+        digits += 1
+    return f"{float(share):.{digits}%}"
