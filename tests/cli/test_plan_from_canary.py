@@ -88,10 +88,17 @@ def test_as_json_with_its_source(run: Run, settings: Path) -> None:
     assert "measured by the canary" in decisions["alarm_model_latency_p99"]["note"]
 
 
-@pytest.mark.parametrize(("answer", "share"), [(39.0, 0.01), (400.0, 0.9)])
+@pytest.mark.parametrize(("answer", "share"), [(40.5, 0.01), (400.0, 0.9)])
 def test_a_share_stays_within_what_a_plan_takes(run: Run, answer: float, share: float) -> None:
     told = json.loads(run("--json", answer=answer).stdout)
     assert told["from_canary"]["overhead_share"] == share
+
+
+def test_an_overhead_below_zero_is_no_overhead(run: Run, settings: Path) -> None:
+    with pytest.raises(Exception, match="LLA108") as refused:
+        run("--write", answer=30.0)
+    assert "10 ms less than the model took" in str(refused.value)
+    assert settings.read_text() == SETTINGS
 
 
 def test_without_a_canary_nothing_is_planned(run: Run) -> None:

@@ -11,7 +11,7 @@ from low_latency_endpoint.cli.load_inputs import Sending
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.search.settings_file import StatedEndpoint, stated_endpoint
 from low_latency_endpoint.options.load import TokenTraffic
-from low_latency_endpoint.plan.request_size import size_difference
+from low_latency_endpoint.plan.request_size import request_size, size_difference
 
 
 def stated(**changes: Any) -> StatedEndpoint:
@@ -66,6 +66,7 @@ def test_payloads_of_another_size_than_the_callers_are_told(tmp_path: Path) -> N
     stated = stated_endpoint(settings, "e").payload_bytes
     small = Payloads.of_bytes(b"x" * 40, b"x").largest_bytes
     assert (stated, small) == (5_000_000, 40)
-    assert "the load test sends 40 bytes" in size_difference(stated, small, "the load test")
-    assert not size_difference(stated, 4_000_000, "the load test")
+    size = request_size(stated, None)
+    assert "the load test sends 40 bytes" in size_difference(size, small, "load test")
+    assert not size_difference(size, 4_000_000, "load test")
     assert Payloads(generator="module:function").largest_bytes is None

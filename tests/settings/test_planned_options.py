@@ -214,7 +214,9 @@ def test_without_a_stated_size_the_warm_ups_is_an_assumption() -> None:
     # 12 x 40 bytes x 3,600
     data = found["cost"]["endpoints"]["e"]["data_at_peak"]
     assert data["per_hour"] == pytest.approx(0.001728)
-    assert any("as the warm-up's: payload_bytes states the callers'" in s for s in found["said"])
+    assert any(
+        "(the warm-up's largest: payload_bytes states the callers')" in s for s in found["said"]
+    )
     assert not any("the warm-up sends" in text for text in found["warned"])
 
 
@@ -240,6 +242,18 @@ def test_a_canary_without_a_payload_sends_the_warm_ups_first() -> None:
     told = results(with_value(endpoint, "warm_up.payload", payloads))["warned"]
     assert [text for text in told if "canary sends 10 bytes, and callers send 100" in text]
     assert not [text for text in told if "warm-up sends" in text]
+
+
+def test_a_canary_is_held_against_the_assumed_size_too() -> None:
+    """Of two payloads the callers are taken to send the larger, and the canary sends the first."""
+    payloads = [{"text": "ping"}, {"text": "x" * 300_000}]
+    endpoint = with_value(with_value(ENDPOINT, "canary", {}), "warm_up.payload", payloads)
+    endpoint = with_value(endpoint, "latency.p99", "100ms")  # 2.4 Mbit in 20 ms
+    told = results(endpoint)["warned"]
+    (warning,) = [text for text in told if "the canary sends 4 bytes" in text]
+    assert "callers send 300,000 (the warm-up's largest: payload_bytes states" in warning
+    (warning,) = [text for text in told if "Mbit/s" in text]
+    assert "a request of 300,000 bytes (the warm-up's largest: payload_bytes states" in warning
 
 
 @pytest.mark.parametrize(

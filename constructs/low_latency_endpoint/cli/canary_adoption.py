@@ -18,7 +18,7 @@ from ..options.canary import canary_bytes
 from ..options.latency_target import OVERHEAD_SHARE
 from ..options.rules import NEEDS_ANOTHER
 from ..plan.decisions import Explanation
-from ..plan.request_size import size_difference
+from ..plan.request_size import request_size, size_difference
 from ..report.numbers import milliseconds
 from ..settings import explain_variants, load_settings, region_of
 from ..settings.adopted_measurement import AdoptedMeasurement
@@ -35,6 +35,11 @@ CANARY_OF_ANOTHER_SIZE = rule(
     "LLA107",
     "the canary's requests are not of the callers' size",
     fix="Send a request like the callers' as canary.payload, deploy, and plan again after an hour.",
+)
+OVERHEAD_BELOW_ZERO = rule(
+    "LLA108",
+    "the canary waited less than the model took",
+    fix="Compare like with like: send a request like the callers' as canary.payload.",
 )
 _DAYS, _HOUR = timedelta(days=7), timedelta(hours=1)
 
@@ -80,12 +85,12 @@ def adopt_overhead(settings: Path, endpoint: str | None) -> AdoptedMeasurement:
 def _check_size(endpoint: EndpointSettings) -> None:
     """Raise if the overhead of what the canary sends is not that of the callers' requests."""
     sent = canary_bytes(endpoint.canary, endpoint.warm_up)
-    difference = size_difference(endpoint.payload_bytes, sent, "the canary")
+    of_warm_up = endpoint.warm_up.largest_bytes if endpoint.warm_up else None
+    size = request_size(endpoint.payload_bytes, of_warm_up)
+    difference = size_difference(size, sent, "canary")
     if difference:
         raise CANARY_OF_ANOTHER_SIZE.error(
-            got=difference,
-            allowed=f"a payload near payload_bytes, {endpoint.payload_bytes:,}",
-            where="canary.payload",
+            got=difference, allowed="a payload of the callers' size", where="canary.payload"
         )
 
 
@@ -109,7 +114,13 @@ def _overhead(account: Account, name: str) -> tuple[str, float]:
         return (median(reading.answer.points.values()) or 0.0) - model
 
     slowest = max(zones, key=waited)
-    return slowest.zone, max(waited(slowest), 0.0)
+    overhead = waited(slowest)
+    if overhead <= 0:
+        raise OVERHEAD_BELOW_ZERO.error(
+            got=f"{milliseconds(-overhead)} less than the model took, in {slowest.zone}",
+            allowed="more than the model's time: the overhead comes on top of it",
+        )
+    return slowest.zone, overhead
 
 
 def _noted(plan: Explanation, note: str) -> Explanation:

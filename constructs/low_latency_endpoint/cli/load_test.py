@@ -152,7 +152,7 @@ def load_test(
     )
     from ..facts.prices import price_of
     from ..load_test.report import document
-    from ..plan.request_size import size_difference
+    from ..plan.request_size import request_size, size_difference
     from .load_test_view import LoadTestDisplay
     from .output import print_document
 
@@ -160,7 +160,8 @@ def load_test(
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
     stated_bytes = stated_endpoint.payload_bytes if stated_endpoint else None
-    other_size = size_difference(stated_bytes, payloads.largest_bytes, "the load test")
+    size = request_size(stated_bytes, None)
+    other_size = size_difference(size, payloads.largest_bytes, "load test")
     with LoadTestDisplay(to, plan, quiet=results.json or markdown) as live:
         if other_size:
             live.note(other_size)

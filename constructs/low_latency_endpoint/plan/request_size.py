@@ -30,7 +30,14 @@ class RequestSize(NamedTuple):
         unit = "byte" if self.size == 1 else "bytes"
         if not self.assumed:
             return f"{self.size:,} {unit}"
-        return f"{self.size:,} {unit}, as the warm-up's: payload_bytes states the callers'"
+        return f"{self.size:,} {unit} ({self.source})"
+
+    @property
+    def source(self) -> str:
+        """Where the size stands."""
+        if not self.assumed:
+            return "payload_bytes"
+        return "the warm-up's largest: payload_bytes states the callers'"
 
 
 def request_size(stated: int | None, of_warm_up: int | None) -> RequestSize | None:
@@ -40,19 +47,19 @@ def request_size(stated: int | None, of_warm_up: int | None) -> RequestSize | No
     return None if of_warm_up is None else RequestSize(of_warm_up, assumed=True)
 
 
-def size_difference(stated: int | None, sent: int | None, what: str) -> str:
+def size_difference(size: RequestSize | None, sent: int | None, sender: str) -> str:
     """That what is sent is no request of the callers' size; empty if it may be one."""
-    if stated is None or sent is None:
+    if size is None or sent is None:
         return ""
-    if sent > stated:
+    if sent > size.size:
         return (
-            f"{what} sends {sent:,} bytes, and payload_bytes says that the largest request has "
-            f"{stated:,}: one of the two is wrong"
+            f"the {sender} sends {sent:,} bytes, and the largest request has {size.size:,} "
+            f"({size.source}): one of the two is wrong"
         )
-    if sent * FAR_APART <= stated:
+    if sent * FAR_APART <= size.size:
         return (
-            f"{what} sends {sent:,} bytes, and callers send {stated:,} (payload_bytes): upload and "
-            "decoding of their requests are not exercised. Send a payload of that size"
+            f"the {sender} sends {sent:,} bytes, and callers send {size.size:,} ({size.source}): "
+            "upload and decoding of their requests are not exercised. Send a payload of that size"
         )
     return ""
 
@@ -70,7 +77,8 @@ def size_warnings(
             "the API's model allows; the developer guide says 25 MB: try it before you rely on it",
         )
     for sender, sent in sent_by.items():
-        if not size.assumed and (text := size_difference(size.size, sent, f"the {sender}")):
+        text = size_difference(size, sent, sender)
+        if text:
             yield PlanWarning(f"{sender}-of-another-size", text)
     if overhead_ms is None or size.size < LARGE_REQUEST_BYTES:
         return
