@@ -17,6 +17,7 @@ from ..options.throughput import (
 )
 from ..report.numbers import milliseconds, percent_above, plain_number, readable
 from .alarm_warnings import sample_warnings
+from .clock_changes import clock_warnings
 from .contradictions import contradictions
 from .decisions import PlanWarning
 from .endpoint_request import EndpointRequest
@@ -59,6 +60,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
         yield from _rises(plan)
         yield from outage_warnings(plan)
     yield from _schedule(plan)
+    yield from clock_warnings(plan)
     yield from _requests(plan)
     excluded = [name for name in plan.request.serving.types if not takes_guardrails(name)]
     if excluded:

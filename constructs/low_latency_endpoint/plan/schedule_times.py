@@ -52,7 +52,7 @@ def order_of(schedule: tuple[ScalingSchedule, ...]) -> RunOrder:
     from its creation) or not worked out (``W`` and ``#`` in a cron, more than 20,000 runs) may run
     at any time.
     """
-    times = {index: _times_of(action) for index, action in enumerate(schedule)}
+    times = {index: times_of(action) for index, action in enumerate(schedule)}
     try:
         zones = _zones_of(schedule, times)
     except (ZoneInfoNotFoundError, ValueError):  # no database of time zones on this machine
@@ -171,7 +171,7 @@ def cron_of(text: str) -> Cron | None:
         return None
 
 
-def _times_of(action: ScalingSchedule) -> Cron | datetime | None:
+def times_of(action: ScalingSchedule) -> Cron | datetime | None:
     """The times of an action; None where they are not known."""
     if action.cron is not None:
         return cron_of(action.cron)

@@ -78,6 +78,17 @@ class StandingRanges(NamedTuple):
         lasting = self._walked(_lasting(self.usual, self.schedule))
         return [standing.range for standing in lasting if standing.action == action]
 
+    def brought_to(
+        self, before: CapacityRange, groups: Iterable[Group], any_time: frozenset[int] = frozenset()
+    ) -> set[CapacityRange]:
+        """The ranges that can stand after groups of actions that run in this order, from one range on."""
+        walk = _Walk(self.schedule, set())
+        walk.ranges = {before}
+        walk.run((), any_time)
+        for group in groups:
+            walk.run(group, any_time)
+        return walk.ranges
+
     def of_week(self) -> dict[int, CapacityRange] | None:
         """The ranges of a week by the minute from which they stand, Monday's first is 0.
 
