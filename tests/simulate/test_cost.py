@@ -29,13 +29,34 @@ def answer(*arguments: str) -> dict[str, Any]:
 
 
 def test_a_steady_fleet() -> None:
-    """8 x 3, and an interface endpoint in two zones at 0.01: 24.02 for 3.6 million an hour."""
+    """8 x 3, and an interface endpoint in two zones at 0.01: 24.02 for 3.6 million an hour.
+
+    The 40 bytes of the warm-up's payload make 0.144 GB of them, at 0.01 too.
+    """
     found = answer(*PRICED, "--replications", "2", "--requests", "2000")
-    assert found["cost"]["usd_per_hour"] == pytest.approx(24.02)
+    assert found["cost"]["usd_per_hour"] == pytest.approx(24.02 + 0.00144)
     assert found["cost"]["usd_per_million_requests"] == pytest.approx(24.02 / 3.6, abs=1e-3)
     assert (
         "8 instances: 24.02 US dollars per hour, 6.67 for a million requests." in (found["answer"])
     )
+
+
+def test_the_hour_has_what_the_million_has(tmp_path: Path) -> None:
+    """A shadow's instances and the data of requests are in both: the hour is 3.6 of the million."""
+    text = Path(SHIPPED).read_text()
+    shadowed = tmp_path / "shadowed.yaml"
+    shadowed.write_text(
+        text + "    shadow: {name: candidate, share: 0.5}\n    payload_bytes: 10000\n"
+    )
+    done = CliRunner().invoke(
+        app,
+        ["simulate", "--settings", str(shadowed), *PRICED, "--replications", "2", "--json"]
+        + ["--requests", "2000"],
+    )
+    cost = json.loads(done.stdout)["cost"]
+    # 8 + 4 instances at 3, two zones at 0.01, and 36 GB at 0.01
+    assert cost["usd_per_hour"] == pytest.approx(36.38, abs=0.01)
+    assert cost["usd_per_million_requests"] == pytest.approx(cost["usd_per_hour"] / 3.6, abs=1e-3)
 
 
 def test_without_a_price_instance_hours() -> None:

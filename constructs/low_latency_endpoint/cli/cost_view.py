@@ -69,7 +69,11 @@ def total_line(cost: StackCost) -> str:
     )
     usual = "usual " if any(endpoint.other_peaks for endpoint in cost.endpoints.values()) else ""
     peak = f" For a million requests at the {usual}peak: {millions}." if millions else ""
-    return f"The stack, in US dollars per hour: {amounts}.{peak}"
+    lacking = ""
+    if cost.left_out:
+        items = "1 item" if len(cost.left_out) == 1 else f"{len(cost.left_out)} items"
+        lacking = f" Without {items} of unknown price (plan --cost)."
+    return f"The stack, in US dollars per hour: {amounts}.{peak}{lacking}"
 
 
 def cost_parts(settings: Settings, cost: StackCost, day: Shape | None = None) -> Iterator[Part]:
@@ -91,8 +95,9 @@ def cost_parts(settings: Settings, cost: StackCost, day: Shape | None = None) ->
                 ),
             ]
         )
-    beside = sum(item.usd or 0.0 for item in cost.items)
-    rows.append(["what stands beside them", *[_usd(beside)] * len(MOMENTS)])
+    known = [item.usd for item in cost.items if item.usd is not None]
+    beside = _usd(sum(known)) if known or not cost.items else _usd(None)
+    rows.append(["what stands beside them", *[beside] * len(MOMENTS)])
     if cost.usd("at_most") is not None:
         totals = [_usd(cost.usd(moment)) for moment in MOMENTS]
         rows.append([Cell(text, "strong") for text in ("together", *totals)])
@@ -172,13 +177,15 @@ def _data(key: str, cost: EndpointCost) -> Iterator[str]:
         return
     data = cost.data_per_hour
     gb = data.per_hour if data else highest * 3600 / 1e6
-    usd = _usd(cost.data_price.usd * gb if cost.data_price else None)
+    usd = "at a price that is not known"
+    if cost.data_price:
+        usd = f"{_usd(cost.data_price.usd * gb)} US dollars"
     unknown = " for each KB of a request, whose size payload_bytes or warm_up.payload says"
     size = f" ({data.what})" if data else ""
     which = "highest peak" if cost.other_peaks else "peak"
     yield (
         f"{key}: {readable(gb, 3)} GB of requests in an hour at the {which} come through the interface "
-        f"endpoint{'' if data else unknown}: {usd} US dollars, beside the sums above{size}."
+        f"endpoint{'' if data else unknown}: {usd}, beside the sums above{size}."
     )
 
 
@@ -262,7 +269,7 @@ def _how_to_give(items: Sequence[str]) -> str:
 
 def _usd(amount: float | None) -> str:
     if amount is None:
-        return "?"
+        return "not known"
     if not amount:
         return "0"
     if amount < 0.0001:

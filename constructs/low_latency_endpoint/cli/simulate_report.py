@@ -39,7 +39,10 @@ class SimulatedCost:
     def sentence(self, instances: float, tps: float, *, month: bool = False) -> str:
         """The cost of the instances at a request rate; with ``month``, per month too."""
         counted = counted_instances(instances)
-        hour = self.stack.usd_for(self.key, instances)
+        copied = sum(shadow.serving("") for shadow in self.stack.shadows_of(self.key))
+        if copied:
+            counted += f" and {copied:,} of its shadow"
+        hour = self.stack.usd_serving(self.key, instances, tps)
         million = self.stack.usd_per_million(self.key, instances, tps)
         if hour is None or million is None:
             kind = self.stack.endpoints[self.key].instance_type
@@ -57,7 +60,7 @@ class SimulatedCost:
     def to_dict(self, instances: float, tps: float) -> dict[str, Any]:
         return {
             "instances": instances,
-            "usd_per_hour": self.stack.usd_for(self.key, instances),
+            "usd_per_hour": self.stack.usd_serving(self.key, instances, tps),
             "usd_per_million_requests": self.stack.usd_per_million(self.key, instances, tps),
         }
 

@@ -370,23 +370,30 @@ class StackCost:
         """Those that get copies of an endpoint's requests, which cost what these cause."""
         return [endpoint for endpoint in self.endpoints.values() if endpoint.copies_of == key]
 
+    def usd_serving(self, key: str, instances: float, tps: float, label: str = "") -> float | None:
+        """US dollars per hour while so many instances answer so many requests per second.
+
+        What :meth:`usd_for` counts, a shadow's instances at the peak of this label, and the requests' way
+        through the interface endpoint. ``None`` when the price of an instance is missing.
+        """
+        hour = self.usd_for(key, instances)
+        copies = [shadow.usd_of(shadow.serving(label)) for shadow in self.shadows_of(key)]
+        if hour is None or None in copies:
+            return None
+        sent = self.endpoints[key].data_usd(tps * 3600)
+        return hour + sum(usd or 0.0 for usd in copies) + sent
+
     def usd_per_million(
         self, key: str, instances: float | None = None, tps: float | None = None, label: str = ""
     ) -> float | None:
-        """US dollars for a million requests to an endpoint.
-
-        What :meth:`usd_for` counts, a shadow's instances at the peak of this label, and the requests' way through
-        the interface endpoint.
-        """
+        """US dollars for a million requests to an endpoint: of what :meth:`usd_serving` counts."""
         each = self.endpoints[key]
         instances = each.at_peak if instances is None else instances
         tps = each.peak_tps if tps is None else tps
-        hour = self.usd_for(key, instances) if instances is not None else None
-        copies = [shadow.usd_of(shadow.serving(label)) for shadow in self.shadows_of(key)]
-        if hour is None or not tps or None in copies:
+        if instances is None or not tps:
             return None
-        hour += sum(usd or 0.0 for usd in copies)
-        return rounded(hour / (tps * 3600) * MILLION + each.data_usd(MILLION))
+        hour = self.usd_serving(key, instances, tps, label)
+        return None if hour is None else rounded(hour / (tps * 3600) * MILLION)
 
     def _at_other_peaks(self, key: str) -> dict[str, float | None]:
         """US dollars for a million requests at each other peak of the day."""
