@@ -122,7 +122,7 @@ def _min_instances(plan: Plan) -> Decision:
         else "one per client zone and at least two, so that no zone is without at quiet hours"
         + (
             "; and what bridges the time until scaling has followed: of a rise what comes in its lag (1.5 "
-            "minutes, two starts, and between them the cooldown of scaling out, a minute at least, to full minutes) / what the safety factor leaves of an instance, and no more than "
+            "minutes and two starts; one of them with the cooldown of scaling out, a minute at least, to full minutes) / what the safety factor leaves of an instance, and no more than "
             "of a jump, peak TPS / (TPS per instance x the share that counts as held), which is nothing "
             "where as many are kept before it"
             if measured and measured.states_rises

@@ -190,6 +190,11 @@ def _assumed(plan: Plan) -> Iterator[str]:
         elif request.scaling.instance_start is None:
             minutes = f"{readable(request.start_seconds / 60, 3)} minutes"
             yield f"a new instance takes traffic {minutes} after scaling decides"
+    if request.of_tokens and request.serving.hub is None:
+        yield (
+            "the KV cache holds the requests in flight, and an instance can meet the targets on tokens: "
+            "neither is checked, as the model is not pinned"
+        )
     if plan.inference_ami is not None and request.serving.inference_ami is None:
         yield "the AMI of SageMaker's SDK"
 

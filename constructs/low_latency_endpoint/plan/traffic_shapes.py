@@ -72,6 +72,11 @@ class Shape:
         """That recorded counts are not those of independent callers, and what follows; else empty."""
         return "" if self.dispersion is None else self.dispersion.warning
 
+    @property
+    def has_few_counts(self) -> bool:
+        """Whether it has recorded counts, too few to tell whether callers are independent."""
+        return self.recorded_peak is not None and not self.times and self.dispersion is None
+
     def far_from(self, *planned: float) -> str:
         """A sentence where no planned peak is in the recording's order of magnitude, else none."""
         peak = self.recorded_peak

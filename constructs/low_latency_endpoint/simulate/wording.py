@@ -346,7 +346,11 @@ def change_table(both: Comparison) -> Table:
 
 def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationResult) -> str:
     """What happened under a shape; first of all whether its counts contradict what is simulated."""
-    head = "If callers were independent, which the counts contradict: " if shape.warning else ""
+    head = ""
+    if shape.warning:
+        head = "If callers were independent, which the counts contradict: "
+    elif shape.has_few_counts:
+        head = "If callers are independent, which so few counts do not tell: "
     p99 = result.percentile(99.0)
     hours = f"{readable(result.instance_hours.mean, 4)} instance hours"
     if p99.tells:
