@@ -18,9 +18,8 @@ from ..facts.rules import ZONES_NOT_KNOWN
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
 from ..hosting.instance_type import InstanceType
 from ..options.alarms import (
+    BURN_RATES,
     DEFAULT_PERIOD_SECONDS,
-    FAST_BURN_RATE,
-    SLOW_BURN_RATE,
     AlarmOptions,
     SlowRequests,
     Thresholds,
@@ -36,9 +35,6 @@ BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 MISSING_IS_FINE = cloudwatch.TreatMissingData.NOT_BREACHING
 SILENCE_IS_THE_FAULT = cloudwatch.TreatMissingData.BREACHING
 
-# Google's SRE workbook, "Alerting on SLOs": long and short window in minutes, burn rate.
-# (No Duration here: the first call into jsii costs more than importing the whole package.)
-BURN_RATES = {"Fast": (60, 5, FAST_BURN_RATE), "Slow": (360, 30, SLOW_BURN_RATE)}
 _UTILIZATIONS = {
     "cpu_utilization": ("CPUUtilization", "vCPUs are saturated"),
     "memory_utilization": ("MemoryUtilization", "the container is about to run out of memory"),

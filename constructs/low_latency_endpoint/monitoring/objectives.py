@@ -11,10 +11,10 @@ from ..facts.durations import milliseconds_of
 from ..facts.metrics import microseconds_from_milliseconds
 from ..facts.rules import LONGEST_OBJECTIVE_PERIOD_SECONDS, NOTHING_TO_MEET
 from ..hosting.endpoint_metrics import EndpointVariant
-from ..options.alarms import AlarmOptions, Thresholds
+from ..options.alarms import BURN_RATES, AlarmOptions, Thresholds
 from ..plan.alarm_windows import latency_window
 from ..synthesis.construct_tree import name_of
-from .alarm_specifications import BURN_RATES, flattened
+from .alarm_specifications import flattened
 
 _DAYS = 28  # four whole weeks: each has as many weekends
 

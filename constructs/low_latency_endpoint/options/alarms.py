@@ -54,6 +54,8 @@ FAST_BURN_RATE = 14.4
 "Alerting on SLOs"."""
 SLOW_BURN_RATE = 6.0
 """The same over six hours."""
+BURN_RATES = {"Fast": (60, 5, FAST_BURN_RATE), "Slow": (360, 30, SLOW_BURN_RATE)}
+"""Of the alarms on slow requests: long and short window in minutes, burn rate."""
 
 _DURATION = {"type": "string", "pattern": TEXT_PATTERN}
 
