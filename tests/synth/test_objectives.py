@@ -16,8 +16,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from low_latency_endpoint import Endpoint, InstanceType, LatencyAlarms, VariantAttributes
 from low_latency_endpoint.facts.rules import has_objectives
-from low_latency_endpoint.monitoring.objectives import tightest
-from low_latency_endpoint.options.alarms import AlarmOptions
+from low_latency_endpoint.options.alarms import AlarmOptions, tightest
 from tests.refusals import refused
 
 from .conftest import alarms_on, warnings_in

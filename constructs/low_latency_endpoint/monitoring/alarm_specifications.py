@@ -24,8 +24,8 @@ from ..options.alarms import (
     SlowRequests,
     Thresholds,
     error_share,
+    flattened,
 )
-from ..options.option import Lasting
 from ..plan.alarm_windows import AlarmWindow, latency_window, share_window, silence_window
 from ..plan.published_metrics import METRICS_IN_ALARM, highest_utilization
 from ..synthesis.template_values import is_token
@@ -454,16 +454,6 @@ def _plain(number: float) -> str:
 def _stated(rate: float) -> str:
     """A rate that may be a token, in percent."""
     return "the stated share" if is_token(rate) else f"{rate * 100:g} %"
-
-
-def flattened(thresholds: Thresholds | str | None) -> Iterator[tuple[str, str, Lasting]]:
-    """Severity (may be empty), statistic and threshold."""
-    for name, value in thresholds.items() if isinstance(thresholds, Mapping) else ():
-        if isinstance(value, Mapping):
-            for statistic, threshold in value.items():
-                yield name, statistic, threshold
-        else:
-            yield "", name, value
 
 
 def _may_have_gpus(instance_type: InstanceType) -> bool:

@@ -7,14 +7,12 @@ from datetime import timedelta
 from aws_cdk.aws_applicationsignals import CfnServiceLevelObjective
 from constructs import Construct
 
-from ..facts.durations import milliseconds_of
 from ..facts.metrics import microseconds_from_milliseconds
-from ..facts.rules import LONGEST_OBJECTIVE_PERIOD_SECONDS, NOTHING_TO_MEET
+from ..facts.rules import NOTHING_TO_MEET
 from ..hosting.endpoint_metrics import EndpointVariant
-from ..options.alarms import BURN_RATES, AlarmOptions, Thresholds
-from ..plan.alarm_windows import latency_window
+from ..options.alarms import BURN_RATES, AlarmOptions, tightest
+from ..plan.period_objectives import objective_seconds
 from ..synthesis.construct_tree import name_of
-from .alarm_specifications import flattened
 
 _DAYS = 28  # four whole weeks: each has as many weekends
 
@@ -31,21 +29,18 @@ def service_level_objective(
 ) -> CfnServiceLevelObjective:
     """The objective that this share of the periods meets the tightest threshold.
 
-    The period is that of the threshold's alarm, as far as Application Signals takes it.
-
     Creating one makes the role AWSServiceRoleForCloudWatchApplicationSignals where the account
     lacks it (API reference, CreateServiceLevelObjective), so nothing has to be there first.
     """
-    found = tightest(options.model_latency)
-    if found is None:
+    threshold = tightest(options.model_latency)
+    if threshold is None:
         raise NOTHING_TO_MEET.error(
             got="no threshold of ModelLatency",
             allowed="an objective with model_latency",
             where=where,
         )
-    statistic, milliseconds = found
-    window = latency_window(options.window, statistic, peak_tps)
-    period = min(window.seconds, LONGEST_OBJECTIVE_PERIOD_SECONDS)
+    statistic, milliseconds = threshold
+    period = objective_seconds(options.window, statistic, peak_tps)
     metric = variant.metric("ModelLatency", statistic=statistic, period=timedelta(seconds=period))
     of = CfnServiceLevelObjective
     return of(
@@ -94,20 +89,3 @@ def service_level_objective(
             if minutes * 60 >= period
         ],
     )
-
-
-def tightest(thresholds: Thresholds | str | None) -> tuple[str, float] | None:
-    """The statistic and milliseconds of the tightest threshold, whatever its severity.
-
-    Percentiles come before all others; then the shortest counts, and of equal ones the highest
-    percentile, which is the hardest to keep.
-    """
-    found = [(statistic, milliseconds_of(each)) for _, statistic, each in flattened(thresholds)]
-    return min(found, key=lambda each: (_rank(each[0]) > 0, each[1], _rank(each[0])), default=None)
-
-
-def _rank(statistic: str) -> float:
-    """A percentile's number below zero; above zero of what is none."""
-    number = statistic.removeprefix("p")
-    is_percentile = number != statistic and number.replace(".", "", 1).isdigit()
-    return -float(number) if is_percentile else 1.0

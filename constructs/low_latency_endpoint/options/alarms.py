@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from fractions import Fraction
@@ -108,6 +108,14 @@ class SlowLimit(NamedTuple):
     def budget(self) -> Fraction:
         """The share of requests that may be slow."""
         return 1 - stated(self.objective)
+
+
+class PeriodObjective(NamedTuple):
+    """What a service level objective holds the periods to."""
+
+    share: float  # of the periods that must meet the threshold
+    # statistic and milliseconds of the tightest stated one; None if the plan's counts
+    threshold: tuple[str, float] | None = None
 
 
 @checked_arguments
@@ -337,6 +345,13 @@ class AlarmOptions(Options):
             return None
         return SlowLimit(milliseconds_of(slow.threshold), slow.objective)
 
+    @property
+    def period_objective(self) -> PeriodObjective | None:
+        """What a service level objective holds the periods to; None without one."""
+        if self.service_level_objective is None:
+            return None
+        return PeriodObjective(self.service_level_objective, tightest(self.model_latency))
+
     def _rules(self) -> Iterator[Finding]:
         """Each statistic is one that CloudWatch has for the metric, as are period and window."""
         for metric, statistic in self.anomalies.items():
@@ -376,6 +391,39 @@ class AlarmOptions(Options):
                     got=f"{plain_number(seconds)}s",
                     allowed="at most 15 minutes with service_level_objective",
                 )
+
+
+def flattened(thresholds: Thresholds | str | None) -> Iterator[tuple[str, str, Lasting]]:
+    """Severity (may be empty), statistic and threshold."""
+    for name, value in thresholds.items() if isinstance(thresholds, Mapping) else ():
+        if isinstance(value, Mapping):
+            for statistic, threshold in value.items():
+                yield name, statistic, threshold
+        else:
+            yield "", name, value
+
+
+def tightest(thresholds: Thresholds | str | None) -> tuple[str, float] | None:
+    """The statistic and milliseconds of the tightest threshold, whatever its severity."""
+    return tightest_of(
+        (statistic, milliseconds_of(threshold)) for _, statistic, threshold in flattened(thresholds)
+    )
+
+
+def tightest_of(thresholds: Iterable[tuple[str, float]]) -> tuple[str, float] | None:
+    """The tightest threshold, of which a service level objective is; None without one.
+
+    Percentiles come before all others; then the shortest counts, and of equal ones the highest
+    percentile, which is the hardest to keep.
+    """
+    return min(thresholds, key=_order_of_tightness, default=None)
+
+
+def _order_of_tightness(threshold: tuple[str, float]) -> tuple[bool, float, float]:
+    statistic, milliseconds = threshold
+    number = statistic.removeprefix("p")
+    is_percentile = number != statistic and number.replace(".", "", 1).isdigit()
+    return not is_percentile, milliseconds, -float(number) if is_percentile else 0.0
 
 
 def error_share(options: AlarmOptions, name: str) -> float | None:

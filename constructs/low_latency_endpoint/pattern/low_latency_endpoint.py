@@ -252,6 +252,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             alarm_window=alarms.window,
             error_limit=alarms.error_limit,
             slow_limit=alarms.slow_limit,
+            period_objective=alarms.period_objective,
             least_first_tokens=alarms.tokens.minimum_requests,
         )
         requests = requests_of(request, variant, variants, shadow, path)

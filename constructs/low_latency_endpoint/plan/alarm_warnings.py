@@ -121,9 +121,8 @@ def highest_objective(peak_tps: float) -> Fraction | None:
         least_budget = MINIMUM_FAILURES / (stated(burn_rate) * _requests_in(minutes, peak_tps))
         most = max(most, least_budget)
     step = Fraction(10) ** (math.floor(math.log10(most)) + 1 - _DIGITS_OF_BUDGET)
-    objective = 1 - math.ceil(most / step) * step
-    assert OBJECTIVE.minimum is not None
-    return objective if objective >= stated(OBJECTIVE.minimum) else None
+    objective = min(1 - math.ceil(most / step) * step, stated(OBJECTIVE.maximum or 1))
+    return objective if OBJECTIVE.holds(float(objective)) else None
 
 
 def _slow_thresholds(budget: Fraction, peak_tps: float) -> list[Fraction]:

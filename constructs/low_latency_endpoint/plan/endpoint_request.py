@@ -16,7 +16,7 @@ from ..facts.rules import ZONE_NAMED_TWICE
 from ..facts.token_values import is_token
 from ..facts.warm_up_rules import WARM_UP_REQUESTS
 from ..facts.zones import check_zones_in_region, is_stand_in, region_of_zone
-from ..options.alarms import ErrorLimit, SlowLimit, WindowOptions
+from ..options.alarms import ErrorLimit, PeriodObjective, SlowLimit, WindowOptions
 from ..options.argument_kinds import checked_arguments
 from ..options.load import LoadOptions
 from ..options.option import Option
@@ -61,6 +61,7 @@ class EndpointRequest(LoadOptions):
         alarm_window: What is stated of the periods of the alarms. Default: the rate decides.
         error_limit: When the alarm on server errors goes off; None without one.
         slow_limit: What the alarms on slow requests hold them to; None without one.
+        period_objective: What a service level objective holds the periods to; None without one.
         least_first_tokens: First tokens in five minutes below which no alarm on tokens goes off.
 
     Raises:
@@ -83,6 +84,7 @@ class EndpointRequest(LoadOptions):
     alarm_window: WindowOptions = WindowOptions()
     error_limit: ErrorLimit | None = ErrorLimit()
     slow_limit: SlowLimit | None = None
+    period_objective: PeriodObjective | None = None
     least_first_tokens: int = 20
 
     @property

@@ -22,6 +22,7 @@ from .contradictions import contradictions
 from .decisions import PlanWarning
 from .endpoint_request import EndpointRequest
 from .fleet_under_load import FleetUnderLoad, also
+from .period_objectives import objective_warnings
 from .plan import Plan
 from .request_size import size_warnings
 from .scaling_pace import SCALE_OUT_SECONDS, fewest_for_rises, jump_seconds, start_floor
@@ -56,6 +57,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     yield from _fleet(plan)
     if not (plan.request.share and plan.request.share.shadow):  # whose answers nobody waits for
         yield from sample_warnings(plan)
+        yield from objective_warnings(plan)
         yield from _few(plan)
         yield from _rises(plan)
         yield from outage_warnings(plan)

@@ -159,6 +159,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         alarm_window=endpoint.alarms.window,
         error_limit=endpoint.alarms.error_limit,
         slow_limit=endpoint.alarms.slow_limit,
+        period_objective=endpoint.alarms.period_objective,
         least_first_tokens=endpoint.alarms.tokens.minimum_requests,
     )
 
