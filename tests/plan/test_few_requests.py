@@ -294,3 +294,26 @@ def test_a_percentile_of_63_measured_as_cloudwatch_may_not_be_better():
     rng = random.Random(SEED)
     late = sum(max(rng.random() for _ in range(63)) > 0.99 for _ in range(20_000))
     assert late / 20_000 == pytest.approx(float(share_missed(63, Fraction(1, 100))), abs=0.015)
+
+
+def alarms_line(stated: Any) -> str:
+    explained = explain_variants(parse_settings(yaml.safe_dump(stated)), "e")["e"]
+    [text] = [line.text for line in explained.summary if line.title == "Alarms"]
+    return text
+
+
+def test_the_plan_says_what_the_objective_is_about():
+    """The tightest threshold: 80 % of 200 ms; of 0.07 a second 30 beyond p50 take 15 minutes."""
+    stated = with_objective(0.07, "0.995", {"p50": 200, "p99": 900}, None, targets=True)
+    objective = "objective: p50 160 ms in 99.5 % of periods of 15 minutes"
+    assert alarms_line(stated).endswith(f"; {objective}")
+    own = with_objective(0.07, "0.99", {"p99": 900, "Average": 100}, 5, targets=False)
+    assert alarms_line(own).endswith("objective: p99 900 ms in 99 % of periods of 5 minutes")
+    assert "objective" not in alarms_line(job(load(0.07)))
+    china = stated | {
+        "region": "cn-north-1",
+        "client_zones": {"ids": ["cnn1-az1", "cnn1-az2"]},
+        "alarm_topic_arn": "arn:aws-cn:sns:cn-north-1:123456789012:on-call",
+    }
+    assert "objective" not in alarms_line(china)
+    assert FEW_SAMPLES not in warnings_of(china)

@@ -11,6 +11,7 @@ from ..report.numbers import readable
 from .decisions import Decision, Explanation, SummaryLine
 from .floor_explanations import floor_lines
 from .hourly_cost import EndpointCost
+from .period_objectives import planned_objective
 from .plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .token_explanations import watched_thresholds
 from .zone_outages import assumed_outage
@@ -30,7 +31,7 @@ def summary_of(
         *floor_lines(plan),
         SummaryLine("Routing", _routing(plan)),
         SummaryLine("Scaling", _scaling(plan)),
-        SummaryLine("Alarms", alarms_text(planned_thresholds(plan)) if alarms is None else alarms),
+        SummaryLine("Alarms", _alarms(plan, alarms)),
         SummaryLine("Cost", _cost(plan, cost)),
         SummaryLine("Assumed", "; ".join(_assumed(plan))),
         *(() if named else (SummaryLine("Name", DERIVED_NAME),)),
@@ -55,6 +56,13 @@ def _hub_model(plan: Plan) -> Iterator[SummaryLine]:
         f"{pinned.model} at {pinned.commit[:12]}, {pinned.license or 'no licence stated'}; "
         + "; ".join([container.server, *room]),
     )
+
+
+def _alarms(plan: Plan, stated: str | None) -> str:
+    """The alarms, as stated or the plan's own, and what the service level objective is about."""
+    alarms = alarms_text(planned_thresholds(plan)) if stated is None else stated
+    objective = planned_objective(plan)
+    return alarms if objective is None else f"{alarms}; objective: {objective.text}"
 
 
 def alarms_text(thresholds: Mapping[str, Mapping[str, float]], others: int = 0) -> str:
