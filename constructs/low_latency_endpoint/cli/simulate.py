@@ -27,7 +27,7 @@ from .process import check_packages
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
-    from ..settings import EndpointSettings
+    from ..settings import Settings
     from ..simulate import InstanceStart, Shape
     from ..simulate.load_test_result import LoadTestResult
 
@@ -193,7 +193,8 @@ def simulate(options: SimulationOptions) -> None:
     if options.html is not None:
         check_packages("jinja2")
     options.check()
-    name, plan, stated = _planned(options.settings, options.endpoint)
+    name, plan, settings = _planned(options.settings, options.endpoint)
+    stated = settings.endpoints[name]
     load_test = read_load_test_result(options.from_load_test) if options.from_load_test else None
     shapes = options.shapes
     model = model_of_plan(
@@ -234,7 +235,7 @@ def simulate(options: SimulationOptions) -> None:
     else:
         report.steady()
     if load_test:
-        report.warnings += _misfits(load_test, name, stated)
+        report.warnings += _misfits(load_test, name, settings)
     report.show(options.json, options.html, markdown=options.markdown)
 
 
@@ -262,26 +263,21 @@ def _instance_start(text: str | None) -> InstanceStart | None:
     return InstanceStart(**phases)
 
 
-def _misfits(load_test: LoadTestResult, key: str, stated: EndpointSettings) -> list[str]:
+def _misfits(load_test: LoadTestResult, key: str, settings: Settings) -> list[str]:
     """What does not fit between a load test and the settings."""
-    from ..plan.load_test_validity import other_instance_type
+    from ..plan.load_test_validity import other_endpoint, other_instance_type
 
-    misfits = []
-    if (
-        load_test.endpoint
-        and stated.endpoint_name
-        and load_test.endpoint not in (stated.endpoint_name, key)
-    ):
-        misfits.append(
-            f"the load test called {load_test.endpoint}, the settings' endpoint is "
-            f"{stated.endpoint_name}"
-        )
-    if other := other_instance_type(load_test.instance_type, stated.instance_type):
-        misfits.append(other)
-    return misfits
+    names = {name: stated.endpoint_name for name, stated in settings.endpoints.items()}
+    planned_type = settings.endpoints[key].instance_type
+    misfits = (
+        other_endpoint(load_test.endpoint, key, names),
+        other_instance_type(load_test.instance_type, planned_type),
+    )
+    return [misfit for misfit in misfits if misfit]
 
 
-def _planned(path: Path, name: str | None) -> tuple[str, Plan, EndpointSettings]:
+def _planned(path: Path, name: str | None) -> tuple[str, Plan, Settings]:
+    """The key of the endpoint, its plan, and the settings that state it."""
     from ..facts.rules import ONE_VARIANT_SIMULATED
     from ..settings import load_settings, plan_endpoint
 
@@ -293,4 +289,4 @@ def _planned(path: Path, name: str | None) -> tuple[str, Plan, EndpointSettings]
             got=f"{chosen} with {', '.join([first, *others])}",
             allowed="an endpoint without variants",
         )
-    return chosen, plan_endpoint(settings, chosen), settings.endpoints[chosen]
+    return chosen, plan_endpoint(settings, chosen), settings

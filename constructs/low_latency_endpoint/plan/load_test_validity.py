@@ -74,3 +74,18 @@ def other_instance_type(ran_on: str, planned: str) -> str:
         f"the load test ran on {ran_on}, the settings have {planned}: measure again on the "
         "type that is planned"
     )
+
+
+def other_endpoint(called: str, planned: str, names: Mapping[str, str | None]) -> str:
+    """What to say when a load test called another endpoint than the planned one; else empty.
+
+    ``names``: by the endpoints' keys their names at AWS, None where CloudFormation gives the name.
+    Of such an endpoint it is known only that the others' names are not its own.
+    """
+    name = names[planned]
+    if not called or called in (planned, name):
+        return ""
+    others = {*names, *names.values()} - {planned}
+    if name is None and called not in others:
+        return ""
+    return f"the load test called {called}, the settings' endpoint is {name or planned}"
