@@ -16,6 +16,7 @@ import yaml
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.errors import LowLatencyEndpointError
 from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.run_plans import SearchPlan, limit_plan
 from low_latency_endpoint.load_test.search.settings_file import adopt_limit
 from low_latency_endpoint.settings import load_settings
@@ -146,12 +147,152 @@ def test_markdown_and_against(cli: Cli, settings: Path, result: Path, tmp_path: 
     assert {each["decision"] for each in json.loads(out)["changes"]} >= {"scaling_target"}
 
 
-def test_another_instance_type_is_a_warning(cli: Cli, settings: Path, tmp_path: Path) -> None:
+def _said(cli: Cli, settings: Path, *arguments: object) -> tuple[list[str], str]:
+    """The warnings of the endpoint's plan, and the caution before it."""
+    _, out, _ = cli(settings, "--from-load-test", *arguments, "--json")
+    content = json.loads(out)
+    key = content["from_load_test"]["endpoint"]
+    return content["endpoints"][key]["warnings"], content["from_load_test"]["caution"]
+
+
+def test_another_instance_type_is_said_first(cli: Cli, settings: Path, tmp_path: Path) -> None:
     settings.write_text(SHIPPED.replace("ml.m5.12xlarge", "ml.m5.24xlarge"), "utf-8")
-    _, out, _ = cli(settings, "--from-load-test", _result(tmp_path))
-    assert "the load test ran on ml.m5.12xlarge, the settings have ml.m5.24xlarge" in " ".join(
-        out.split()
+    unsure = {"confidence": None, "assured": ASSURED}
+    result = _result(tmp_path, limit=unsure, latency_target=LatencyGoal({"p95": 0.2}).to_dict())
+    warnings, caution = _said(cli, settings, result)
+    said = "the load test ran on ml.m5.12xlarge, the settings have ml.m5.24xlarge"
+    assert warnings[0].startswith(said)
+    assert caution.startswith(said)
+    goal = "the load test's goal was p95 within 200 ms, at most 0.1 % errors"
+    assert warnings[1].startswith(goal)
+    assert warnings[2].startswith("the limit of 187 requests per second has no confidence")
+    _, out, _ = cli(settings, "--from-load-test", result)
+    first, second, third = " ".join(out.split()).split("Careful: sentiment: ")[1:]
+    assert first.startswith(said)
+    assert second.startswith(goal)
+    assert third.startswith("the limit of 187")
+
+
+def test_a_goal_that_does_not_show_the_target_is_said_first_and_written_nevertheless(
+    cli: Cli, settings: Path, tmp_path: Path
+) -> None:
+    """The settings' target is p99 within 200 ms, and their alarm on errors stands at 1 %."""
+    target = "and the settings' target is p99 within 200 ms: this rate may miss it"
+    errors = "the load test allowed 5 % errors, and the alarm on server errors stands at 1 %"
+    goals = (
+        (LatencyGoal({"p99": 0.2}, 0.01), []),
+        (LatencyGoal({"p99.9": 0.15, "p50": 3.0}), []),
+        (LatencyGoal({"p95": 0.2}), [target]),
+        (LatencyGoal({"p99": 2.0}, 0.05), [target, errors]),
+        (LatencyGoal({"ttft-p99": 0.1}), [target]),
+        (LatencyGoal({"p99": 0.2}, 0.05), [errors]),
     )
+    for goal, expected in goals:
+        settings.write_text(SHIPPED, "utf-8")
+        result = _result(tmp_path, latency_target=goal.to_dict())
+        warnings, caution = _said(cli, settings, result)
+        cautions = [text for text in warnings if text in caution]
+        assert cautions == warnings[: len(expected)]
+        assert len(cautions) == len(expected)
+        for text, part in zip(cautions, expected, strict=True):
+            assert part in text
+        code, out, _ = cli(settings, "--from-load-test", result, "--write")
+        assert code == 0
+        assert out.startswith("Careful: sentiment: ") is bool(expected)
+        assert NOW in settings.read_text("utf-8")
+
+
+def test_errors_are_allowed_up_to_what_an_objective_leaves(
+    cli: Cli, settings: Path, tmp_path: Path
+) -> None:
+    """An objective of 99.99 % sets the alarm at 14.4 times its budget of 0.0001."""
+    alarms = "    alarms: {slow_requests: {threshold: 200ms, objective: 0.9999}}\n    warm_up:"
+    settings.write_text(SHIPPED.replace("    warm_up:", alarms, 1), "utf-8")
+    for allowed, warned in ((0.001, False), (0.00144, False), (0.0015, True)):
+        goal = LatencyGoal({"p99": 0.2}, allowed).to_dict()
+        _, caution = _said(cli, settings, _result(tmp_path, latency_target=goal))
+        assert ("the alarm on server errors stands at 0.144 %" in caution) is warned
+
+
+def test_a_result_without_its_goal_shows_no_target(
+    cli: Cli, settings: Path, tmp_path: Path
+) -> None:
+    warnings, caution = _said(cli, settings, _result(tmp_path, latency_target=None))
+    assert warnings[0] == caution
+    assert "does not say which latency it held its limit to" in caution
+
+
+@pytest.mark.parametrize(
+    ("name", "called", "warned"),
+    [
+        ("endpoint_name: toxicity", "sentiment", True),
+        ("endpoint_name: toxicity", "toxicity", False),
+        ("endpoint_name: toxicity", "other", False),
+        ("", "sentiment", True),
+        ("", "a-name-of-CloudFormation", False),
+    ],
+)
+def test_a_limit_of_another_endpoint_is_said_first(
+    cli: Cli, settings: Path, tmp_path: Path, name: str, called: str, warned: bool
+) -> None:
+    content = yaml.safe_load(SHIPPED)
+    other = copy.deepcopy(content["endpoints"]["sentiment"])
+    del other["endpoint_name"]
+    content["endpoints"]["other"] = {**other, **(yaml.safe_load(name) or {})}
+    settings.write_text(yaml.safe_dump(content), "utf-8")
+    result = _result(tmp_path, called)
+    warnings, caution = _said(cli, settings, result, "other")
+    said = f"the load test called {called}, the settings' endpoint is "
+    assert caution.startswith(said) is warned
+    assert warnings[0].startswith(said) is warned
+
+
+def _of_tokens(prompt: int, cached: int, answer: int) -> list[dict[str, Any]]:
+    """Steps of 100 answers, each with so many tokens."""
+    counts = {
+        "prompt_tokens": 100 * prompt,
+        "cached_tokens": 100 * cached,
+        "output_tokens": 100 * answer,
+    }
+    alone = {"prompt_tokens": 10**9, "cached_tokens": 0, "output_tokens": 10**9}
+    return [
+        {"purpose": "alone", "completed": 1, "tokens": alone},
+        {"purpose": "load", "completed": 100, "tokens": counts},
+        {"purpose": "load", "completed": 100, "tokens": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("measured", "kinds"),
+    [
+        ((512, 256, 128), []),
+        ((2000, 0, 900), []),  # longer ones: the limit is lower than the callers' would be
+        ((410, 100, 103), []),  # 512 and 128 are 1.249 and 1.243 times as many
+        ((409, 100, 102), ["prompts had 409", "answers had 102"]),  # 1.252, 1.255
+        ((512, 308, 128), ["prompts without what was cached had 204"]),  # half of 512 planned
+        ((0, 0, 50), ["answers had 50"]),  # a server that does not count prompts
+        ((0, 0, 0), []),
+    ],
+)
+def test_requests_with_fewer_tokens_than_the_callers_are_said_first(
+    cli: Cli, settings: Path, tmp_path: Path, measured: tuple[int, int, int], kinds: list[str]
+) -> None:
+    tokens = "    tokens: {input: 512, output: 128, shared_prefix: 0.5}\n    warm_up:"
+    settings.write_text(SHIPPED.replace("    warm_up:", tokens, 1), "utf-8")
+    warnings, caution = _said(cli, settings, _result(tmp_path, steps=_of_tokens(*measured)))
+    cautions = warnings[: len(kinds)]
+    assert "; ".join(cautions) == caution
+    for text, kind in zip(cautions, kinds, strict=True):
+        assert text.startswith(f"the load test's {kind} tokens on average")
+
+
+def test_a_limit_of_requests_at_equal_gaps_is_said_first(
+    cli: Cli, settings: Path, tmp_path: Path
+) -> None:
+    report = report_of(limit_plan(SearchPlan(GOAL, 4, instances=1, poisson=False)))
+    warnings, caution = _said(cli, settings, _result(tmp_path, steps=report.to_dict()["steps"]))
+    assert warnings[0] == caution
+    assert "at equal gaps" in caution
 
 
 def test_a_limit_of_another_magnitude_is_the_first_warning(

@@ -86,7 +86,8 @@ def test_the_file_is_read_by_simulator_and_plan(tmp_path: Path) -> None:
     assert simulated.service.mean_seconds == pytest.approx(0.02, rel=0.002)
     planned = read_found_limit(file)
     assert planned.tps_per_instance == report.run.limit.tps_per_instance  # type: ignore[union-attr]
-    assert (planned.endpoint, planned.instance_type) == ("sentiment", "ml.m5.12xlarge")
+    measured = planned.measured
+    assert (measured.endpoint, measured.instance_type) == ("sentiment", "ml.m5.12xlarge")
     content = json.loads(file.read_text())
     assert content["limit"]["low"] <= content["limit"]["high"]
     assert content["throughput"]["peak_tps"] == 1000

@@ -217,7 +217,7 @@ def _plan(path: Path, options: PlanOptions) -> None:
         return
     adopted = _adopted(path, options)
     settings = _loaded(path, options) if adopted is None else adopted.settings_after
-    if adopted is not None and adopted.caution:
+    if adopted is not None and adopted.cautions:
         _say_first(adopted, options)
     different = failed = False
     if options.against is not None:
@@ -294,11 +294,12 @@ def _say_first(adopted: AdoptedMeasurement, options: PlanOptions) -> None:
     """Say what the measured value does not tell, before the plan that rests on it."""
     from ..report.document import Document, Sentence
 
-    said = f"Careful: {adopted.key}: {adopted.caution}."
+    sentences = [f"Careful: {adopted.key}: {caution}." for caution in adopted.cautions]
     if options.json:
-        typer.echo(said, err=True)
+        typer.echo("\n".join(sentences), err=True)
         return
-    print_document(Document("", [Sentence(said, "careful")]), markdown=options.markdown)
+    parts: list[Part] = [Sentence(said, "careful") for said in sentences]
+    print_document(Document("", parts), markdown=options.markdown)
 
 
 def _document(
@@ -446,7 +447,7 @@ def _adopted_data(adopted: AdoptedMeasurement, options: PlanOptions) -> dict[str
         "source": adopted.source,
         **adopted.measured,
         "how": adopted.how,
-        "caution": adopted.caution,
+        "caution": "; ".join(adopted.cautions),
         "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),
         "deploying": {"effect": effect.word, "text": said},

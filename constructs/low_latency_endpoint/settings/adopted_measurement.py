@@ -26,7 +26,7 @@ class AdoptedMeasurement:
     measured: dict[str, float]  # the measured values, as JSON-safe data
     # stated numbers of instances that are below what the peak needs now, and are raised too
     raised: tuple[str, ...] = ()
-    caution: str = ""  # what to know of the measured value before anything else
+    cautions: tuple[str, ...] = ()  # what to know of the measured value before anything else
 
     @cached_property
     def before(self) -> dict[str, Explanation]:

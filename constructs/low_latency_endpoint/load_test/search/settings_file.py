@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,15 @@ from ...options.load import TokenTraffic
 from ...options.warm_up import WarmUpPayload
 from ...plan.contradictions import contradicts
 from ...plan.decisions import Explanation, PlanWarning
-from ...plan.load_test_validity import (
-    LIMIT_NEEDED,
-    check_result_is_valid,
-    other_instance_type,
-    read_result,
-)
+from ...plan.load_test_validity import LIMIT_NEEDED, check_result_is_valid, read_result
 from ...report.numbers import readable
 from ...settings import Settings, explain_variants, load_settings, plan_endpoint, planned_variants
 from ...settings.adopted_measurement import AdoptedMeasurement
-from ...settings.endpoint import EndpointSettings, further_variants
 from ...settings.yaml_editing import checked_edit
 from ..engine.payloads import Payloads
 from .bounds import CONFIDENCE
-from .judging import FIRST_TOKEN, INTER_TOKEN, percent_at_most
+from .judging import LatencyGoal, percent_at_most
+from .limit_cautions import MeasuredCase, cautions, targets_by_statistic
 from .steadiness import NOT_ALIKE
 
 SETTINGS_ENDPOINT = rule(
@@ -124,12 +119,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
 
 def _targets(target: LatencyTarget) -> dict[str, float]:
     """Seconds by statistic, as a load test calls them."""
-    kinds = (
-        ("", target.milliseconds),
-        (FIRST_TOKEN, target.ttft_milliseconds),
-        (INTER_TOKEN, target.itl_milliseconds),
-    )
-    return {prefix + name: value / 1000 for prefix, found in kinds for name, value in found.items()}
+    return {name: value / 1000 for name, value in targets_by_statistic(target).items()}
 
 
 def _payloads(payload: WarmUpPayload) -> Payloads:
@@ -142,13 +132,11 @@ def _payloads(payload: WarmUpPayload) -> Payloads:
 class FoundLimit:
     """What a plan takes from a result file."""
 
-    endpoint: str  # its name at AWS
-    variant: str
     source: str
     how: str
     tps_per_instance: float  # that the plan may rest on; the limit, or below it
+    measured: MeasuredCase  # what the limit is one of
     caution: str = ""  # what the plan does not rest on, where the limit has no confidence
-    instance_type: str = ""  # empty where it is not known
     lower_bound: bool = False  # whether the limit is higher, and was not looked for
     # of a language model: requests under way on one instance at the limit
     concurrency_per_instance: float | None = None
@@ -178,16 +166,14 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
             allowed="a limit between a rate that met the target and a rate that missed it",
             where=where,
         )
-    fleet = content.get("fleet")
     assured = _assured(limit, where)
+    measured = MeasuredCase.of_result(content)
     return FoundLimit(
-        endpoint=str(content.get("endpoint") or ""),
-        variant=str(content.get("variant") or ""),
         source=str(content.get("source") or where),
         how=str(limit.get("how") or ""),
         tps_per_instance=float(assured["tps_per_instance"]),
-        caution=_caution(content, limit, assured),
-        instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type") or ""),
+        measured=measured,
+        caution=_caution(measured.goal, limit, assured),
         lower_bound=lower_bound,
         concurrency_per_instance=assured.get("concurrency_per_instance"),
     )
@@ -207,16 +193,12 @@ def _assured(limit: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     )
 
 
-def _caution(
-    content: Mapping[str, Any], limit: Mapping[str, Any], assured: Mapping[str, Any]
-) -> str:
+def _caution(goal: LatencyGoal | None, limit: Mapping[str, Any], assured: Mapping[str, Any]) -> str:
     """What to know first of a limit without a confidence; empty for one that has it."""
     if assured is limit:
         return ""
-    goal = content.get("latency_target")
-    goal = goal if isinstance(goal, Mapping) else {}
-    sure = f"{goal.get('confidence', CONFIDENCE):.0%} confidence"
-    allowed = goal.get("allowed_errors", 0.0)
+    sure = f"{goal.confidence if goal else CONFIDENCE:.0%} confidence"
+    allowed = goal.allowed_errors if goal else 0.0
     few_requests = assured.get("failures", 0.0) > allowed
     found = readable(limit["tps_per_instance"])
     used = readable(assured["tps_per_instance"])
@@ -244,7 +226,7 @@ def adopt_limit(
     """Put the limit of a result file into the text of a settings file."""
     limit = read_found_limit(result, accept_lower_bound=accept_lower_bound)
     read = load_settings(settings)
-    key = endpoint or endpoint_key(read, limit.endpoint)
+    key = endpoint or endpoint_key(read, limit.measured.endpoint)
     plan_endpoint(read, key)  # says when there is no such endpoint
     if peak_tps is None and read.endpoints[key].throughput is None:
         raise PEAK_NEEDED.error(
@@ -264,7 +246,10 @@ def adopt_limit(
     after = explain_variants(changed)
     throughput = read.endpoints[key].throughput
     before = throughput.tps_per_instance if throughput else 0.0
-    after[key] = _noted(after[key], limit, changed.endpoints[key], before)
+    careful = tuple(cautions(limit.measured, changed, key))
+    if limit.caution:
+        careful = (*careful, PlanWarning("load-test-without-confidence", limit.caution))
+    after[key] = _noted(after[key], limit, careful, before)
     return AdoptedMeasurement(
         key=key,
         source=limit.source,
@@ -275,7 +260,7 @@ def adopt_limit(
         after=after,
         measured={"tps_per_instance": limit.tps_per_instance},
         raised=raised,
-        caution=limit.caution,
+        cautions=careful,
     )
 
 
@@ -296,20 +281,10 @@ def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str,
     )
 
 
-def _planned_with_limit(endpoint: EndpointSettings) -> list[str]:
-    """The variants whose plans change with the endpoint's throughput: those without one of their own."""
-    further = [
-        variant.name
-        for variant in further_variants(endpoint)
-        if variant.settings.tps_per_instance is None
-    ]
-    return [endpoint.variant_name, *further]
-
-
 def _noted(
-    plan: Explanation, limit: FoundLimit, endpoint: EndpointSettings, before: float
+    plan: Explanation, limit: FoundLimit, careful: Sequence[PlanWarning], before: float
 ) -> Explanation:
-    """The plan with the source of its numbers, and what does not fit."""
+    """The plan with the source of its numbers; the cautions come before its own warnings."""
     note = f"measured: {limit.source}; {limit.how}"
     if limit.caution:
         note = f"{note}; {limit.caution}"
@@ -319,32 +294,26 @@ def _noted(
         else each
         for each in plan
     )
-    warnings = list(plan.warnings)
-    if contradicts(before, limit.tps_per_instance):
-        text = f"the settings said {readable(before)} TPS per instance, and {readable(limit.tps_per_instance)} were found"
-        warnings.insert(
-            0, PlanWarning("contradiction-load-test", f"{text}: of the same model and load?")
-        )
-    if limit.caution:
-        warnings.insert(0, PlanWarning("load-test-without-confidence", limit.caution))
-    if other := other_instance_type(limit.instance_type, endpoint.instance_type):
-        warnings.append(PlanWarning("load-test-instance-type", other))
-    if endpoint.variants and limit.variant != endpoint.variant_name:
-        others = [name for name in _planned_with_limit(endpoint) if name != limit.variant]
-        options = " and ".join(f"--variant {name}" for name in others)
-        warnings.append(
-            PlanWarning(
-                "load-test-of-another-variant",
-                f"the load test called {limit.variant or 'all variants'}, and its limit is taken for "
-                f"that of {' and '.join(others)}: load-test with {options}",
-            )
-        )
-    if limit.lower_bound:
-        warnings.append(
-            PlanWarning(
-                "load-test-lower-bound",
-                "the load test did not reach the limit: an instance may hold more than "
-                f"{readable(limit.tps_per_instance)} requests per second, and fewer instances may do",
-            )
-        )
+    warnings = [*careful, *_contradiction(before, limit), *plan.warnings, *_lower_bound(limit)]
     return replace(plan, decisions=decisions, warnings=tuple(warnings))
+
+
+def _contradiction(before: float, limit: FoundLimit) -> Iterator[PlanWarning]:
+    """A throughput of the settings that is of another magnitude than the limit."""
+    now = limit.tps_per_instance
+    if contradicts(before, now):
+        yield PlanWarning(
+            "contradiction-load-test",
+            f"the settings said {readable(before)} TPS per instance, and {readable(now)} were found: "
+            "of the same model and load?",
+        )
+
+
+def _lower_bound(limit: FoundLimit) -> Iterator[PlanWarning]:
+    """A limit that may be higher."""
+    if limit.lower_bound:
+        yield PlanWarning(
+            "load-test-lower-bound",
+            "the load test did not reach the limit: an instance may hold more than "
+            f"{readable(limit.tps_per_instance)} requests per second, and fewer instances may do",
+        )
