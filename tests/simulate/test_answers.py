@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -473,3 +474,13 @@ def test_batching_gives_the_published_gains_and_one_worker_does_not() -> None:
 def test_one_instance_leaves_nothing_to_route() -> None:
     (gain,) = gains(CASES[0], (1,), requests=20_000, replications=3)
     assert (gain.throughput.mean, gain.p99.mean) == (0, 0)
+
+
+@pytest.mark.parametrize(("mean", "variation"), [(30, 0.2), (100, 0.5), (110, 0.3), (150, 0.0)])
+def test_more_instances_are_no_help_where_a_call_alone_is_late(mean: int, variation: float) -> None:
+    """The model may take 160 ms; of a log-normal law p99 is e ** (mu + 2.326 sigma)."""
+    sigma = math.sqrt(math.log1p(variation**2))
+    alone = mean * math.exp(2.3263 * sigma - sigma**2 / 2)
+    options = ["--service-time", f"{mean}ms", "--variation", str(variation)]
+    output = " ".join(run(SHIPPED, *options, "--concurrency", "90", "--replications", "2").split())
+    assert ("so more instances do not help" in output) == (alone > 160)

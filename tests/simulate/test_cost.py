@@ -18,6 +18,7 @@ from low_latency_endpoint.settings import fleets_along, load_settings
 from low_latency_endpoint.simulate import shape
 
 SHIPPED = str(Path(__file__).parents[1] / "sentiment.yaml")
+QUICK = ("--replications", "2", "--requests", "2000")
 PRICED = ("--price", "ml.m5.12xlarge=3", "--service-time", "20ms")
 
 
@@ -49,9 +50,7 @@ def test_the_hour_has_what_the_million_has(tmp_path: Path) -> None:
         text + "    shadow: {name: candidate, share: 0.5}\n    payload_bytes: 10000\n"
     )
     done = CliRunner().invoke(
-        app,
-        ["simulate", "--settings", str(shadowed), *PRICED, "--replications", "2", "--json"]
-        + ["--requests", "2000"],
+        app, ["simulate", "--settings", str(shadowed), *PRICED, "--json", *QUICK]
     )
     cost = json.loads(done.stdout)["cost"]
     # 8 + 4 instances at 3, two zones at 0.01, and 36 GB at 0.01

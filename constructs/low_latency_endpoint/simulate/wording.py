@@ -167,7 +167,17 @@ def _verdict_on(target: ModelTarget, result: SimulationResult) -> str:
         return f"too near to the {target} to tell; simulate more replications"
     if found == AT_THE_LIMIT:
         return f"at the limit, the {target}: whatever takes longer is late"
-    return f"{found} the {target}"
+    alone = _of_the_law_alone(target, result) if found == "above" else ""
+    return f"{found} the {target}{alone}"
+
+
+def _of_the_law_alone(target: ModelTarget, result: SimulationResult) -> str:
+    """That a request misses a target without any wait, where it does: no fleet is large enough."""
+    alone = result.scenario.service.percentile(target.percentile)
+    if alone <= target.model:
+        return ""
+    time = numbers.milliseconds(1000 * alone, 3)
+    return f": a request alone takes p{target.percentile:g} {time}, so more instances do not help"
 
 
 def verdict_of(target: ModelTarget, result: SimulationResult) -> str:
