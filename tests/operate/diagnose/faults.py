@@ -858,12 +858,27 @@ _ROWS = {
             "ModelLoadingTime": constant(500),
         },
     ),
-    "LLD401: saturated instances that fail": fault(
-        "6 & CPU at 97 %",
-        "instances.max",
+    "LLD102: a saturated fleet at its maximum that fails": fault(
+        "CPU at 97 % & all 8 instances & 5XX errors",
+        "instances.max: 15",
         of=saturated,
-        companion="LLD102",
         errors={"Invocation5XXErrors": from_minute(25, 0, 0.06)},
+    ),
+    # 1,900 - 600 requests a second are refused at once: those that are answered are fast.
+    "LLD401: saturated instances that fail and are fast": fault(
+        "5XX errors & CPU at 97 % & all 8 instances",
+        "instances.max: 15 & instance_type",
+        of=saturated,
+        latency=slow(0, 60, 40),
+        errors={"Invocation5XXErrors": from_minute(25, 0, 0.6)},
+    ),
+    "LLD105: a saturated fleet that does not scale, and requests that wait until SageMaker gives up": fault(
+        "CPU at 97 % & neither 4XX nor 5XX & longest ModelLatency then 60.0 s",
+        "scaling.enabled: true",
+        of=saturated,
+        scaling=None,
+        errors={"InvocationModelErrors": from_minute(30, 0, 0.1)},
+        longest_ms=from_minute(30, 0, 60_000),
     ),
     "LLD402: a container that crashes": fault(
         "5XX errors & most at 03:",

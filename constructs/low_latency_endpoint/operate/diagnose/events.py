@@ -214,7 +214,7 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     yield cold if recovered else replace(cold, besides=not_yet + cold.besides)
 
 
-def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Finding | None:
+def early_errors(view: VariantView, failed: Series, *evidence: Evidence) -> Finding | None:
     """Errors only in the minutes after new instances began to serve, and not for good."""
     came, times = view.get("Invocations", "Sum"), view.failing(failed)
     starts = after_starts(view, times)
@@ -224,7 +224,7 @@ def early_errors(view: VariantView, failed: Series, evidence: Evidence) -> Findi
     earlier = f"{before} of {len(times)} failing periods" if before else "none"
     words = f"errors {within_minutes(view, starts)}, {earlier} before"
     more = colder(starts, "new", " when traffic rises")
-    return view.cause("LLD408", evidence, words, times=times, more=more)
+    return view.cause("LLD408", *evidence, words, times=times, more=more)
 
 
 def within_minutes(view: VariantView, found: list[Start]) -> str:

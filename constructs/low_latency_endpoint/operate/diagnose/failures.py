@@ -3,15 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
 from statistics import quantiles
 
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds, percent, rate
 from . import thresholds as const
 from .events import early_errors
-from .findings import Evidence, Finding
+from .findings import Evidence, Finding, Remedy
+from .saturated import reason_of_saturation
 from .slow_container import queueing
 from .view import VariantView, runs
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A cause of errors, and the errors of it: by them a slow or full time may be known as theirs."""
+
+    finding: Finding
+    errors: Series
+
+    def is_consequence_of(self, cause: Finding) -> bool:
+        """Whether most of the errors came in the times that the cause was seen in."""
+        spans = [(shown.start, shown.end) for shown in cause.evidence]
+        known = [(start, end) for start, end in spans if start and end]
+        inside = [
+            time for time in self.errors.points if any(start <= time < end for start, end in known)
+        ]
+        return self.errors.only(inside).sum >= const.MOST * self.errors.sum
+
+
+def errors(view: VariantView) -> Iterator[Failure]:
+    """One finding for each frequent kind of error; explained periods have their cause already."""
+    disk = view.get("DiskUtilization", "Average")
+    if disk and (worst := max(disk.points.values())) >= const.FULL_DISK_PERCENT:
+        time = next(time for time, used in disk.points.items() if used == worst)
+        seen = Evidence(f"disk at {worst:.0f} %", time, time)
+        yield Failure(view.cause("LLD118", seen, risk=True), Series())
+    server, client, container = (
+        view.get(metric, "Sum").without(view.explained)
+        for metric in ("Invocation5XXErrors", "Invocation4XXErrors", "InvocationModelErrors")
+    )
+    for failed, share in _by_fullness(view, server, "error_rate"):
+        counted = _count(view, failed, "5XX errors", share)
+        yield Failure(_server(view, failed, counted), failed)
+    if share := _too_many(view, client, "client_error_rate"):
+        counted = _count(view, client, "4XX errors", share)
+        yield Failure(_client(view, client, counted), client)
+    known = {t: server.points.get(t, 0) + client.points.get(t, 0) for t in container.points}
+    other = Series({t: v - known[t] for t, v in container.points.items() if v > known[t]})
+    for failed, share in _by_fullness(view, other, "model_error_rate"):
+        words = "model errors that are neither 4XX nor 5XX"
+        counted = _count(view, failed, words, share)
+        yield Failure(_unanswered(view, failed, counted), failed)
+    streams = view.get("MidStreamErrors", "Sum")
+    if share := _too_many(view, streams, "model_error_rate"):
+        counted = _count(view, streams, "broken streams", share)
+        yield Failure(view.cause("LLD406", counted), streams)
 
 
 def throttled(view: VariantView, refused: Series) -> str:
@@ -51,36 +100,6 @@ def _limit(came: Series, refused: Series) -> float | None:
     return middle if spread >= const.MORE_ARRIVALS or len(free) >= const.PERIODS else None
 
 
-def errors(view: VariantView) -> Iterator[Finding]:
-    """One finding for each frequent kind of error; explained periods have their cause already."""
-    disk = view.get("DiskUtilization", "Average")
-    if disk and (worst := max(disk.points.values())) >= const.FULL_DISK_PERCENT:
-        time = next(time for time, used in disk.points.items() if used == worst)
-        yield view.cause("LLD118", Evidence(f"disk at {worst:.0f} %", time, time), risk=True)
-    server, client, container = (
-        view.get(metric, "Sum").without(view.explained)
-        for metric in ("Invocation5XXErrors", "Invocation4XXErrors", "InvocationModelErrors")
-    )
-    if share := _too_many(view, server, "error_rate"):
-        yield _server(view, server, _count(view, server, "5XX errors", share))
-    if share := _too_many(view, client, "client_error_rate"):
-        counted, limit = _count(view, client, "4XX errors", share), throttled(view, client)
-        window = view.measurements.start, view.measurements.end
-        yield (
-            view.cause("LLD407", counted, Evidence(limit, *window))
-            if limit
-            else view.cause("LLD403", counted)
-        )
-    known = {t: server.points.get(t, 0) + client.points.get(t, 0) for t in container.points}
-    other = Series({t: v - known[t] for t, v in container.points.items() if v > known[t]})
-    if share := _too_many(view, other, "model_error_rate"):
-        words = "model errors that are neither 4XX nor 5XX"
-        yield _unanswered(view, other, _count(view, other, words, share))
-    streams = view.get("MidStreamErrors", "Sum")
-    if share := _too_many(view, streams, "model_error_rate"):
-        yield view.cause("LLD406", _count(view, streams, "broken streams", share))
-
-
 def _too_many(view: VariantView, failed: Series, option: str) -> float:
     """Share of requests that failed, over the window or its worst stretch; 0 when few."""
     limit = view.variant.thresholds.get((option, "Rate"))
@@ -96,6 +115,22 @@ def _too_many(view: VariantView, failed: Series, option: str) -> float:
     return 0.0
 
 
+def _by_fullness(view: VariantView, failed: Series, option: str) -> Iterator[tuple[Series, float]]:
+    """The errors and their share, if they are too many: of full instances apart, if both are."""
+    whole = _too_many(view, failed, option)
+    full_times = _full_times(view, failed)
+    parts = failed.only(full_times), failed.without(full_times)
+    shares = [_too_many(view, part, option) for part in parts]
+    if all(shares):
+        yield from zip(parts, shares, strict=True)
+    elif whole:
+        yield failed, whole
+
+
+def _full_times(view: VariantView, failed: Series) -> list[datetime]:
+    return [time for time in _times(failed) if view.saturation([time])]
+
+
 def _count(view: VariantView, failed: Series, words: str, share: float) -> Evidence:
     times = sorted(t for t, v in failed.points.items() if v > 0)
     worst = max(times, key=lambda t: failed.points[t])
@@ -107,11 +142,55 @@ def _count(view: VariantView, failed: Series, words: str, share: float) -> Evide
     )
 
 
+def _times(failed: Series) -> list[datetime]:
+    return sorted(time for time, count in failed.points.items() if count > 0)
+
+
+def _overloaded(view: VariantView, failed: Series, *evidence: Evidence) -> Finding | None:
+    """LLD401 where full instances made requests wait."""
+    times = _when_full(view, failed)
+    if view.saturation(times) is None or _each_works_alone(view, times):
+        return None
+    return view.cause("LLD401", *evidence)
+
+
+def _when_full(view: VariantView, failed: Series) -> list[datetime]:
+    """When errors came; those of full instances alone, if most errors came then."""
+    full_times = _full_times(view, failed)
+    mostly = failed.only(full_times).sum >= const.MOST * failed.sum
+    return full_times if mostly else _times(failed)
+
+
+def with_reason(view: VariantView, failure: Failure) -> Finding:
+    """The finding on its own: LLD401 advises what the reason for the full instances does."""
+    finding = failure.finding
+    if finding.id != "LLD401":
+        return finding
+    times = _when_full(view, failure.errors)
+    full = view.saturation(times)
+    reason = reason_of_saturation(view, times)
+    known = (full, *reason.evidence) if full else reason.evidence
+    return replace(
+        finding,
+        evidence=(*finding.evidence, *dict.fromkeys(known)),
+        changes=reason.changes,
+        besides=reason.besides,
+    )
+
+
+def _each_works_alone(view: VariantView, times: list[datetime]) -> bool:
+    """Whether less than one request is in work on an instance: none waits for another then."""
+    in_work = view.in_work(times)
+    return in_work is not None and in_work < 1 and not view.overloaded(times)
+
+
 def _server(view: VariantView, server: Series, counted: Evidence) -> Finding:
-    times = sorted(t for t, v in server.points.items() if v > 0)
-    if full := view.saturation(times):
-        return view.cause("LLD401", counted, full)
-    if finding := early_errors(view, server, counted) or queueing(view, times, counted):
+    times = _times(server)
+    if finding := (
+        _overloaded(view, server, counted)
+        or early_errors(view, server, counted)
+        or queueing(view, times, counted)
+    ):
         return finding
     shown = [counted]
     for deployment in view.measurements.deployments:
@@ -124,19 +203,41 @@ def _server(view: VariantView, server: Series, counted: Evidence) -> Finding:
     return view.cause("LLD402", *shown, used, times=times, confidence=confidence)
 
 
+def _client(view: VariantView, client: Series, counted: Evidence) -> Finding:
+    """What full containers refuse is no limit of its own."""
+    limit = throttled(view, client)
+    if not limit:
+        return view.cause("LLD403", counted)
+    refused = Evidence(limit, view.measurements.start, view.measurements.end)
+    return _overloaded(view, client, counted, refused) or view.cause("LLD407", counted, refused)
+
+
 def _unanswered(view: VariantView, other: Series, counted: Evidence) -> Finding:
-    """Model errors that are no answer of the container: time-outs are among them, by AWS's words."""
-    times = sorted(t for t, v in other.points.items() if v > 0)
+    """Model errors that are no answer of the container: time-outs are among them, by AWS's words.
+
+    The cause of the wait comes before the wait's length: full instances, new ones, few workers.
+    """
+    times = _times(other)
     longest = view.get("ModelLatency", "Maximum").only(times)
     at_limit = [
         t
         for t, v in longest.points.items()
         if any(low <= v <= high for low, high in const.TIME_LIMITS_MS)
     ]
-    if at_limit and other.only(at_limit).sum >= const.MOST * other.sum:
-        words = f"longest ModelLatency then {milliseconds(longest.max or 0)}"
-        return view.cause("LLD405", counted, words, times=times)
-    return early_errors(view, other, counted) or view.cause("LLD404", counted)
+    timed_out = bool(at_limit) and other.only(at_limit).sum >= const.MOST * other.sum
+    words = f"longest ModelLatency then {milliseconds(longest.max or 0)}"
+    waited = view.over(times, words)
+    shown = (counted, waited) if timed_out else (counted,)
+    if finding := _overloaded(view, other, *shown) or early_errors(view, other, *shown):
+        return finding
+    if not timed_out:
+        return view.cause("LLD404", *shown)
+    if finding := queueing(view, times, *shown):
+        return finding
+    used = view.utilization(times)
+    works = not used or max(used.values()) >= const.IDLE_PERCENT
+    faster = [Remedy("instance_type", "a faster type")] if works else []
+    return view.cause("LLD405", *shown, more=faster)
 
 
 def multi_model(view: VariantView) -> Iterator[Finding]:

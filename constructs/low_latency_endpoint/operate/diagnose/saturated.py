@@ -21,7 +21,8 @@ from .idle_scaling import idle_scaling
 from .thresholds import FILLS_A_CPU, OF_LOAD_TEST, PROPORTION
 from .view import TrackedMetric, VariantView
 
-_ROOT = ("ModelLatency high", "instances saturated")
+SATURATED = "instances saturated"
+_ROOT = ("ModelLatency high", SATURATED)
 _MEASURE_AGAIN = "at most; measure it again with a load test"
 _HOLD = Remedy("instances.min", "keeps instances running instead of requesting them at the peak")
 
@@ -30,6 +31,11 @@ def saturated(view: VariantView) -> Iterator[Finding]:
     """The reason why the fleet was full while the model was slow: one finding, where it was full."""
     if view.full:
         yield _reason(view, view.bad_times)
+
+
+def reason_of_saturation(view: VariantView, times: list[datetime]) -> Finding:
+    """The same of times that are known to be full by something else, such as errors."""
+    return _reason(view.within(times), times)
 
 
 def _cause(
@@ -46,7 +52,7 @@ def _reason(view: VariantView, times: list[datetime]) -> Finding:
     needed = view.needed_instances(times)
     if "GPU" in used and used["GPU"] < const.IDLE_PERCENT <= used.get("CPU", 0):
         words = f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %"
-        return _cause(view, "LLD108", words)
+        return _cause(view, "LLD108", words, times=times)
     if scaling is None or (scaling.maximum is None and view.variant.inference_components):
         why = "if the fleet is at its maximum"
         more = instances_remedy(view, "instances.max", needed, times, why)
@@ -195,7 +201,7 @@ def _too_slow(
             why = "lower: more instances for the same load"
             changes.append(Remedy("throughput.safety_factor", why))
         words = f"only {tracked.words(most)} when the instances were full: scaling had no reason to add any"
-        return _cause(view, "LLD107", words, first=changes)
+        return _cause(view, "LLD107", words, times=times, first=changes)
     if tracked and tracked.concurrency:
         why = f"lower than {readable(tracked.target)}: headroom on each instance"
         headroom, faster = Remedy("scaling.concurrency_target", why), []
@@ -214,7 +220,7 @@ def _too_slow(
         words = (
             f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in the median of the window"
         )
-        return _cause(view, "LLD601", words, first=[more, headroom, *faster])
+        return _cause(view, "LLD601", words, times=times, first=[more, headroom, *faster])
     near, asked = ((times[0] - view.period, times[-1] + const.SCALING_REACTS), "no scale-out yet")
     outs = [start.start for start in scale_outs(view) if near[0] <= start.start <= near[1]]
     if outs:
@@ -225,7 +231,8 @@ def _too_slow(
         why = f"now {readable(scaling.scale_out_cooldown)} s"
         faster.append(Remedy("scaling.scale_out_cooldown", why, "60s"))
     confidence = "high" if outs else "medium"
-    return _cause(view, "LLD104", asked, confidence=confidence, first=[*faster, headroom])
+    changes = [*faster, headroom]
+    return _cause(view, "LLD104", asked, times=times, confidence=confidence, first=changes)
 
 
 #: As few as a plan takes, where CloudWatch names no zones.

@@ -13,14 +13,14 @@ from ...report.numbers import milliseconds, percent, readable
 from . import thresholds as const
 from .endpoint_state import drifted, endpoint_state, unless_deployed
 from .events import after_starts, cold_start, colder, new_version, within_minutes
-from .failures import errors, multi_model, silence
+from .failures import Failure, errors, multi_model, silence, with_reason
 from .findings import Evidence, Finding, Remedy, most_certain_first
 from .measurements import Measurements
 from .paths import paths
 from .patterns.fleet import flapping, lost_instances
 from .patterns.growth import growing, saw_tooth
 from .patterns.recurring import after_idle, periodic, scattered
-from .saturated import at_the_limit, saturated, target_too_low
+from .saturated import SATURATED, at_the_limit, saturated, target_too_low
 from .skew import skew
 from .slow_container import growing_queue, slow_container
 from .thresholds import INFREQUENT, OUTSIDE, OUTSIDE_MS
@@ -30,7 +30,9 @@ from .view import VariantView, runs, times_of
 #: The most specific first: each sees the slow periods that those before leave unexplained.
 _PATTERNS = (flapping, saw_tooth, lost_instances, after_idle, growing, periodic, scattered)
 #: What :func:`at_the_limit` would find again as a risk.
-_OF_SCALING = ("LLD102", "LLD103", "LLD110", "LLD144", "LLD145")
+_OF_SCALING = ("LLD102", "LLD103", "LLD110", "LLD144", "LLD145", "LLD401")
+#: Slow causes that remain when no other fits: they do not say why requests reach the time limit.
+_RESIDUAL = ("LLD112", "LLD113", "LLD502")
 #: Time windows that one finding shows beside each other.
 _SHOWN = 3
 
@@ -144,20 +146,22 @@ def walk(measurements: Measurements) -> list[Finding]:
 
 def _variant(view: VariantView) -> Iterator[Finding]:
     models = list(multi_model(view))
-    yield from models
+    patterns = []
     failing = view
     # Waiting for models comes and goes with them: one cause.
     for rule in () if models else _PATTERNS:
         for pattern in rule(view):
-            yield pattern.finding
+            patterns.append(pattern.finding)
             view = view.without(pattern.explains)
             failing = failing.without(pattern.explains) if pattern.errors else failing
     parts = slow_windows(view, view.slow_times) or [view.slow_times]
     model_time = [] if models else list(_model_latency(view, parts))
-    yield from _together(view, model_time, list(errors(failing)))
+    causes = [*models, *patterns, *model_time]
+    requests = list(_together(view, causes, list(errors(failing))))
+    yield from requests
     yield from token_times(view)
     yield from target_too_low(view)
-    if not any(each.id in _OF_SCALING for each in model_time):
+    if not any(each.id in _OF_SCALING for each in requests):
         yield from at_the_limit(view)
     # Waiting for a model, or for a full instance, shows as overhead too: one cause, one finding.
     if not models:
@@ -166,20 +170,54 @@ def _variant(view: VariantView) -> Iterator[Finding]:
     yield from client(view)
 
 
-def _together(view: VariantView, slow: list[Finding], failing: list[Finding]) -> Iterator[Finding]:
+def _together(view: VariantView, slow: list[Finding], failing: list[Failure]) -> Iterator[Finding]:
     """What is slow and fails of one cause is one finding, and so is what ends at the time limit."""
-    late = any(finding.id == "LLD405" for finding in failing)
+    left = _without_residuals(view, slow, failing)
+    shown: dict[str, list[Evidence]] = {}
+    alone = []
+    for failure in failing:
+        cause = next((each for each in left if _explains(each, failure)), None)
+        if cause is None:
+            alone.append(with_reason(view, failure))
+        else:
+            shown.setdefault(cause.id, []).extend(failure.finding.evidence)
+    for finding in left:
+        evidence = (*finding.evidence, *shown.get(finding.id, ()))
+        yield replace(finding, evidence=tuple(dict.fromkeys(evidence)))
+    yield from alone
+
+
+def _explains(cause: Finding, failure: Failure) -> bool:
+    """Whether errors are what this cause leads to: they show it then, and need no other advice."""
+    name = failure.finding.id
+    if name == cause.id:
+        return True
+    if name == "LLD401":
+        return SATURATED in cause.path and failure.is_consequence_of(cause)
+    waited = name in ("LLD111", "LLD405")
+    return waited and cause.id not in _RESIDUAL and failure.is_consequence_of(cause)
+
+
+def _without_residuals(
+    view: VariantView, slow: list[Finding], failing: list[Failure]
+) -> list[Finding]:
+    """Slow causes without those that say less than that requests reach the time limit."""
     typical = view.typical.only(view.slow_times).median or 0
-    by_limit = (
-        ("LLD112", "LLD113", "LLD123", "LLD502")
-        if typical >= const.LATE_MS
-        else ("LLD113", "LLD502")
-    )
-    for finding in slow:
-        more = [text for each in failing if each.id == finding.id for text in each.evidence]
-        if not late or finding.id not in by_limit:
-            yield replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *more))))
-    yield from (each for each in failing if each.id not in {finding.id for finding in slow})
+    vague = [finding for finding in slow if _is_vague(finding, typical)]
+    clear = [finding for finding in slow if finding not in vague]
+    time_outs = [failure for failure in failing if failure.finding.id == "LLD405"]
+    for failure in time_outs:
+        if not any(_explains(cause, failure) for cause in clear):
+            return clear
+    return slow
+
+
+def _is_vague(finding: Finding, typical: float) -> bool:
+    """Whether a finding says only that requests are slow, of which the time limit is the reason."""
+    if finding.id in ("LLD113", "LLD502"):
+        return True
+    waits = finding.id == "LLD123" and finding.confidence == "low"
+    return typical >= const.LATE_MS and (waits or finding.id == "LLD112")
 
 
 def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
