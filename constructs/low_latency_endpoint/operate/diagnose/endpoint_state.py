@@ -225,6 +225,7 @@ def _deployed(account: Account, stack: str, stated: StackEndpoint) -> dict[str, 
             {
                 "instances.max": target.get("MaxCapacity"),
                 "instances.min": target.get("MinCapacity"),
+                "scaling": "{enabled: true}",
                 "scaling.enabled": "true",
                 "scaling.metric": "concurrency" if "Concurrent" in metrics else "invocations",
                 "scaling.scale_out_cooldown": tracking.get("ScaleOutCooldown"),
@@ -293,7 +294,7 @@ def _changes(drift: Drift, key: str) -> bool:
     """Whether a drift changes or removes the property that a setting becomes."""
     if _PROPERTY.get(key) in drift.properties:
         return True
-    of_scaling = key.startswith(("scaling.", "throughput", "instances."))
+    of_scaling = key.split(".")[0] in ("scaling", "throughput", "instances")
     return of_scaling and drift.type in (TARGET, POLICY) and (not drift.differences or drift.paused)
 
 

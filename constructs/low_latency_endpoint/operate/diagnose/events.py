@@ -247,6 +247,6 @@ def colder(found: list[Start], fleet: str, when: str = "") -> Iterator[Remedy]:
     """What makes starts rarer, or lets fewer requests meet them."""
     if any(start.deployment for start in found):
         why = f"only a small share of the requests reaches the {fleet} fleet"
-        yield Remedy("deployment.canary", why, "{size_percent: 10, wait: 10m}")
+        yield Remedy("deployment", why, "{canary: {size_percent: 10, wait: 10m}}")
     if not all(start.deployment for start in found):
         yield Remedy("instances.min", f"more instances at all times: fewer starts{when}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -58,8 +59,10 @@ def _reason(view: VariantView, times: list[datetime]) -> Finding:
         more = instances_remedy(view, "instances.max", needed, times, why)
         return _cause(view, "LLD101", first=[more])
     if scaling.maximum is None:
-        more = instances_remedy(view, "instances.min", needed, times, "until then")
-        return _cause(view, "LLD105", more=[more])
+        more = instances_remedy(
+            view, "instances.min", needed, times, "until scaling acts, and room for it"
+        )
+        return _cause(view, "LLD105", first=[more])
     if scaling.scale_out_suspended:
         names = {"endpoint": view.measurements.endpoint, "name": view.variant.name}
         return _cause(view, "LLD106", **names)
@@ -208,7 +211,7 @@ def _too_slow(
     else:
         headroom = Remedy("throughput.safety_factor", "lower: headroom on each instance")
         why = "detects a rise in 10 s instead of 60 s"
-        faster = [Remedy("scaling.metric", why, "concurrency")]
+        faster = [Remedy("scaling", why, "{metric: concurrency, concurrency_target: ...}")]
     if (
         peak
         and usual
@@ -258,6 +261,8 @@ def instances_remedy(
             else "at 60 to 70 % utilization, as AWS advises"
         )
         why = f"{why}; {bound}" if why else bound
+    if key == "instances.min":
+        return view.at_least(needed, why)
     return Remedy(key, why, str(needed))
 
 
@@ -287,6 +292,8 @@ def target_remedy(
         words += f" where a load test found {readable(found, 3)}: something else uses the "
         words += f"instances, or each request became heavier; {_AGAIN}"
         return Remedy(key, f"no number: {words}")
+    if given >= (tracked.target if tracked.concurrency else found or math.inf):
+        return Remedy(key, f"lower than now: {words}; {_AGAIN}")
     if idle := unfilled(view, times):
         return Remedy(key, f"no number: {idle}; {_AGAIN}")
     if not tracked.concurrency:

@@ -164,7 +164,7 @@ def _zone(view: VariantView, times: list[datetime], means: dict[str, float], wor
     why = "two instances in each zone, so that no zone depends on one"
     scaling, least, confidence = view.variant.scaling, 2 * len(means), "medium"
     held = scaling.minimum if scaling and scaling.minimum else view.variant.current_instances
-    first = [Remedy("instances.min", why, str(least))] if (held or 0) < least else []
+    first = [view.at_least(least, why)] if (held or 0) < least else []
     if share is not None and share > SLOW_ZONE / len(means):
         first.append(Remedy("client_zones.ids", "stack-level: all zones in which callers run"))
         confidence = "high"

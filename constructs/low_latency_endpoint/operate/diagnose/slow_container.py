@@ -168,17 +168,16 @@ def queueing(
             "containers[].environment",
             "more workers, or batches; the variable's name depends on the server",
             f"{{SAGEMAKER_MODEL_SERVER_WORKERS: '{count}'}}" if count else "",
-        ),
-        Remedy(
-            "scaling.concurrency_target",
-            "the requests one instance works on at once"
-            + (f"; now {readable(target)}" if target else ""),
-            stated if stated and (not target or int(stated) < target) else "",
-        ),
+        )
     ]
-    if not target:
-        why = "scales on requests in flight, including queued requests"
-        changes.insert(1, Remedy("scaling.metric", why, "concurrency"))
+    if target:
+        why = f"the requests one instance works on at once; now {readable(target)}"
+        lower = stated if stated and int(stated) < target else ""
+        changes.append(Remedy("scaling.concurrency_target", why, lower))
+    elif view.variant.scaling and view.variant.scaling.maximum:
+        why = "scales on requests in flight, queued ones too; the target is what one instance works on"
+        by_concurrency = f"{{metric: concurrency, concurrency_target: {stated or '...'}}}"
+        changes.append(Remedy("scaling", why, by_concurrency))
     confidence = "high" if sure else "medium"
     words = "; ".join(filter(None, texts))
     finding = view.cause(
@@ -255,8 +254,8 @@ def _slow_model(view: VariantView) -> Finding:
     facts, p50 = view.variant.facts, view.when_slow("p50")
     changes = []
     if facts is None or facts.accelerator is None:
-        why, types = "a GPU, if the model supports it", "ml.g5.xlarge or ml.g6.xlarge"
-        changes.append(Remedy("instance_type", why, types))
+        why = "a GPU, if the model supports it; ml.g6.xlarge is another"
+        changes.append(Remedy("instance_type", why, "ml.g5.xlarge"))
         why = "Inferentia, with the model compiled by Neuron: lower cost per request"
         changes.append(Remedy("instance_type", why, "ml.inf2.xlarge"))
     elif facts.accelerator == "nvidia":

@@ -12,7 +12,7 @@ from typing import Any
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
-from .findings import Evidence, Finding, finding
+from .findings import Evidence, Finding, Remedy, finding
 from .measurements import Measurements, Rise, VariantReading, rises, serving
 
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
@@ -419,6 +419,17 @@ class VariantView:
         if tracked and peak and count and (by_utilization or 0) <= round(count):
             return math.ceil(round(count * peak / tracked.target, 3))
         return by_utilization
+
+    def at_least(self, count: int, why: str) -> Remedy:
+        """So many instances at all times; all three counts, because a file may state lower ones.
+
+        A fleet of a fixed size gets room for scaling, too: a maximum of twice as many.
+        """
+        scaling = self.variant.scaling
+        allowed = scaling.maximum if scaling else None
+        deployed = self.measurements.deployed.get(self.variant.name, {}).get("instances.max")
+        most = max(count, allowed or 2 * count, int(deployed or 0))
+        return Remedy("instances", why, f"{{min: {count}, initial: {count}, max: {most}}}")
 
     def instances_by_utilization(self, times: list[datetime]) -> int | None:
         """Instances that would have been as busy at these times as AWS advises."""

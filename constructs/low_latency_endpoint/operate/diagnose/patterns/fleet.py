@@ -45,7 +45,7 @@ def flapping(view: VariantView) -> Iterator[Matched]:
         f"{text}; {hit_words(view, slow)}" if slow else text,
         times=[done[0].start, done[-1].start],
         risk=not explains or (not failing and kept(view, slow)),
-        most=f"{max(sizes):.0f}",
+        first=[view.at_least(round(max(sizes)), "this load needs so many instances at all times")],
     )
     yield Matched(finding, explains, errors=True)
 
