@@ -95,6 +95,22 @@ def test_of_peaks_at_once_the_highest_counts() -> None:
     ]
 
 
+def test_a_quiet_time_that_is_no_longer_than_the_lead_has_no_range() -> None:
+    """The usual range stands from nine minutes before its end on, which is its begin."""
+    plan = plan_of({"lull": peak(80, "17:05", "17:14"), "night": NIGHT})
+    [text] = [each for each in plan.explanation.warnings if each.id == "peak-without-range"]
+    assert text == (
+        "lull (from 17:05 to 17:14 Europe/Berlin) has no range of its own: it is no longer than the 9 "
+        "minutes by which the next range is set ahead"
+    )
+    assert [load.name for load in plan.under_load] == ["", "night"]
+    assert [served.tps for served in plan.other_peaks] == [2000]
+    plan = plan_of({"noon": peak(900, "23:00", "23:30"), "night": NIGHT})
+    [text] = [each for each in plan.explanation.warnings if each.id == "peak-without-range"]
+    assert text.endswith("other peaks that are as high or higher cover it")
+    assert "peak-without-range" not in warned(plan_of({"lull": peak(80, "17:05", "17:15")}))
+
+
 def test_a_peak_right_after_another_is_not_cut_short() -> None:
     plan = plan_of(
         {"first": peak(1200, "08:00", "12:00"), "second": peak(1800, "12:00", "14:00")},
@@ -225,8 +241,13 @@ def test_at_each_minute_the_range_holds_the_load_of_the_lead_that_follows(
         minutes, hours, *_ = each.cron.split(" ")
         changes[60 * int(hours) + int(minutes)] = (each.min, each.max)
     standing: Any = (usual.minimum, usual.maximum)
+    counted = {800.0}
     for minute in range(2 * 1440):
         standing = changes.get(minute % 1440, standing)
         if minute >= 1440:
             ahead = [loads[(minute + later) % 1440] for later in range(4 + start_minutes + 1)]
             assert standing == max(ahead)[1]
+            counted.add(max(ahead)[0])
+    assert {each.peak.tps for each in plan.standing_peaks} | {800.0} == counted
+    told = [each for each in plan.explanation.warnings if each.id == "peak-without-range"]
+    assert len(told) == len(plan.peaks) - len(plan.standing_peaks)

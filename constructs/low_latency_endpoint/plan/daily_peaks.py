@@ -65,8 +65,7 @@ def daily_schedule(
     if not peaks:
         return ()
     ranges: Mapping[str, CapacityRange] = {peak.name: peak.range for peak in peaks} | {"": usual}
-    times = {time for peak in peaks for time in (peak.begin, peak.end)}
-    changes = sorted({(time - ahead) % MINUTES_PER_DAY for time in times for ahead in (0, lead)})
+    changes = _changes(peaks, lead)
     loads = [_highest_ahead(peaks, usual_tps, minute, lead) for minute in changes]
     actions: list[ScalingSchedule] = []
     first = 0
@@ -84,6 +83,21 @@ def daily_schedule(
     if not actions and capacity != usual:
         actions = [_action(loads[0].name, changes[0], peaks[0].peak.time_zone, capacity)]
     return (*actions[first:], *actions[:first])
+
+
+def standing_names(peaks: Sequence[DailyPeak], usual_tps: float, lead: int) -> set[str]:
+    """The names of the peaks whose range stands in some minute.
+
+    A higher one may cover the others, or the time that ranges rise ahead of what follows.
+    """
+    minutes = _changes(peaks, lead)
+    return {_highest_ahead(peaks, usual_tps, minute, lead).name for minute in minutes}
+
+
+def _changes(peaks: Sequence[DailyPeak], lead: int) -> list[int]:
+    """The minutes of the day at which the highest load of what follows can change."""
+    times = {time for peak in peaks for time in (peak.begin, peak.end)}
+    return sorted({(time - ahead) % MINUTES_PER_DAY for time in times for ahead in (0, lead)})
 
 
 def _action(

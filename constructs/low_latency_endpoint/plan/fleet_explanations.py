@@ -46,7 +46,7 @@ def explain_fleet(plan: Plan) -> Iterator[Decision]:
         + ("" if unscaled else "; scaling takes away what is not needed"),
         inputs={
             "instances at peak": fleet.at_peak,
-            **{f"instances at peak, {peak.name}": peak.at_peak for peak in plan.peaks},
+            **{f"instances at peak, {peak.name}": peak.at_peak for peak in plan.standing_peaks},
             "minimum": fleet.minimum,
             "maximum": fleet.maximum,
         },
@@ -184,7 +184,7 @@ def explain_scaling(plan: Plan) -> Iterator[Decision]:
     """Scaling metric, target and cooldowns; the metric is None, and no more, without a policy."""
     given, scaling = plan.request.scaling, plan.scaling
     yield _scaling_metric(plan)
-    for number, peak in enumerate(plan.peaks, 1):
+    for number, peak in enumerate(plan.standing_peaks, 1):
         yield _peak_range(plan, number, peak)
     if scaling is None:
         return

@@ -15,7 +15,7 @@ from ..facts.metrics import microseconds_from_milliseconds
 from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
 from ..options.throughput import HeldTps, MeasuredThroughput, instances_for, stated, tps_held
 from .alarm_windows import AlarmWindow
-from .daily_peaks import DailyPeak
+from .daily_peaks import DailyPeak, lead_minutes, standing_names
 from .decisions import IMPOSSIBLE, Explanation, numbers_of
 from .endpoint_request import EndpointRequest
 from .fleet_under_load import Fleet, FleetUnderLoad
@@ -137,6 +137,18 @@ class Plan:
         """Whether ``throughput.peaks`` can raise the minimum: no schedule of your own stands beside."""
         return not self.request.scaling.schedule
 
+    @cached_property
+    def standing_peaks(self) -> list[DailyPeak]:
+        """The other peaks whose range stands in some minute of the day."""
+        lead = lead_minutes(self.request.start_seconds) if self.scaling else 0
+        names = self.names_of_peaks(lead)
+        return [peak for peak in self.peaks if peak.name in names]
+
+    def names_of_peaks(self, lead: int) -> set[str]:
+        """The peaks that count in some minute, where ranges rise so many minutes ahead."""
+        usual = self.request.throughput
+        return standing_names(self.peaks, usual.peak_tps, lead) if usual else set()
+
     @property
     def scheduled_ranges(self) -> list[str]:
         """Each scheduled action with the range that it brings and its time, in words."""
@@ -159,7 +171,7 @@ class Plan:
                 for standing in self.standing_ranges.all
             ]
         loads = [self._under("", "", self.fleet, measured)]
-        for peak in self.peaks:
+        for peak in self.standing_peaks:
             fleet = replace(self.fleet, at_peak=peak.at_peak)
             if self.scaling is not None:
                 fleet = fleet.within(peak.range)

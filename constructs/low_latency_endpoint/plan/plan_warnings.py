@@ -19,6 +19,7 @@ from ..report.numbers import milliseconds, percent_above, plain_number, readable
 from .alarm_warnings import sample_warnings
 from .clock_changes import clock_warnings
 from .contradictions import contradictions
+from .daily_peaks import lead_minutes
 from .decisions import PlanWarning
 from .endpoint_request import EndpointRequest
 from .fleet_under_load import FleetUnderLoad, also
@@ -325,9 +326,23 @@ def _lateness(start_seconds: int) -> str:
     )
 
 
+def _peaks(plan: Plan) -> Iterator[PlanWarning]:
+    """Other peaks of the day that get no range, so that stating them scales nothing."""
+    served = plan.names_of_peaks(lead=0)
+    for peak in plan.peaks:
+        if peak in plan.standing_peaks:
+            continue
+        reason = "other peaks that are as high or higher cover it"
+        if peak.name in served:
+            lead = lead_minutes(plan.request.start_seconds)
+            reason = f"it is no longer than the {lead} minutes by which the next range is set ahead"
+        yield PlanWarning("peak-without-range", f"{peak.label} has no range of its own: {reason}")
+
+
 def _schedule(plan: Plan) -> Iterator[PlanWarning]:
     """A usual minimum or maximum that no scheduled action of your own restores."""
     if plan.peaks:
+        yield from _peaks(plan)
         return
     ranges = plan.standing_ranges
     for option, name, usual in (
