@@ -112,7 +112,7 @@ def _compared(found: Sequence[float], wanted: float, stated: Collection[float] =
 @endpoint_check(
     "LLV503",
     "The alarms have data, none is in alarm, and measurements fit the alarms and scaling",
-    how="Reads the last three hours. Includes LLD109, LLD110, LLD145 and LLD604 of "
+    how="Reads the last three hours. Includes LLD109, LLD110, LLD145, LLD401 and LLD604 of "
     "`low-latency diagnose`.",
     source=_METRICS,
 )
@@ -170,7 +170,7 @@ def _fits(context: VerifiedEndpoint) -> Iterator[Outcome]:
     except ConfigurationError as refusal:
         raise Unreadable(str(refusal)) from refusal
     for finding in made.findings:
-        if finding.id in ("LLD109", "LLD110", "LLD145", "LLD604"):
+        if finding.id in ("LLD109", "LLD110", "LLD145", "LLD401", "LLD604"):
             words = "; ".join(text.text for text in finding.evidence)
             yield failed(f"{finding.kind.title}: {words}", finding.besides, about=finding.id)
     for missing in made.measurements.unknown:
