@@ -63,6 +63,20 @@ def test_batches_are_told_whatever_the_trend(rate: Rate, batch: int) -> None:
     assert "times as much as those of independent callers" in found.warning
 
 
+@pytest.mark.parametrize("tps", [2, 17, 200, 1000])
+@pytest.mark.parametrize("period", [60, 300, 900, 1800, 3600])
+def test_a_daily_wave_is_no_batch_in_periods_of_any_length(period: int, tps: int) -> None:
+    """A week: where the wave bends within three periods, second differences do not cancel it."""
+
+    def rate(number: int) -> float:
+        return tps * period * (1 + 0.7 * math.sin(2 * math.pi * number * period / 86_400))
+
+    for seed in range(5):
+        found = dispersion(counts(rate, 7 * 86_400 // period, 1, seed))
+        assert found is None or not found.is_of_batches
+        assert found is not None or period > 300
+
+
 def test_few_counts_accuse_rarely_and_fewer_never() -> None:
     few = [dispersion(counts(TRENDS["steady"], FEWEST_PERIODS, 1, seed)) for seed in range(400)]
     accused = sum(1 for found in few if found and found.is_of_batches)

@@ -8,6 +8,9 @@ slow trend of the counts, because a daily wave is no burst:
   counts their variance is six times that of a count.
 - The largest third of them is left out, because a jump of the load is no burst either. What is left
   of a normal law has a known share of its variance, by which it is divided.
+- Neighboring second differences of independent counts go against each other: their correlation is
+  -2/3. Where they do not, the trend is curved within a few periods, as a daily wave is by the hour,
+  and what scatters cannot be told from it.
 - Periods are joined until they have ten requests on average: a normal law describes no smaller counts.
 
 Counts show only what differs between periods. Batches of which each period has the same number do
@@ -19,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 from statistics import NormalDist, fmean
 
 from ..report.numbers import readable
@@ -31,6 +35,8 @@ _MOST = 2.0
 _CHANCE = 7.0
 _KEPT = 2 / 3
 _LEAST_MEAN = 10.0
+#: Between independent counts, -0.67, and a daily wave by quarters of an hour, -0.2: our judgement.
+_MOST_CORRELATED = -0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,9 @@ class Dispersion:
 
 
 def dispersion(counts: Sequence[float]) -> Dispersion | None:
-    """Variance of counts around their trend, divided by their mean; ``None`` for too few of them.
+    """Variance of counts around their trend, divided by their mean.
+
+    ``None`` for too few of them, and for periods so long that the trend is curved within a few.
 
     Examples
     --------
@@ -80,7 +88,10 @@ def dispersion(counts: Sequence[float]) -> Dispersion | None:
     joined = _joined(counts)
     if len(joined) < FEWEST_PERIODS:
         return None
-    squares = sorted(_relative_squares(joined))
+    differences = _relative_differences(joined)
+    if _correlation_of_neighbors(differences) > _MOST_CORRELATED:
+        return None
+    squares = sorted(difference**2 for difference in differences)
     kept = squares[: int(_KEPT * len(squares))]
     if not kept:
         return None
@@ -98,14 +109,21 @@ def _joined(counts: Sequence[float]) -> list[float]:
     return [sum(counts[at : at + size]) for at in range(0, whole, size)]
 
 
-def _relative_squares(counts: Sequence[float]) -> list[float]:
-    """Squared second differences, each divided by what independent callers have on average."""
-    squares = []
+def _relative_differences(counts: Sequence[float]) -> list[float]:
+    """Second differences, each divided by what independent callers have as standard deviation."""
+    differences = []
     for first, middle, last in zip(counts, counts[1:], counts[2:], strict=False):
         mean = (first + middle + last) / 3
         if mean:
-            squares.append((first - 2 * middle + last) ** 2 / (6 * mean))
-    return squares
+            differences.append((first - 2 * middle + last) / math.sqrt(6 * mean))
+    return differences
+
+
+def _correlation_of_neighbors(values: Sequence[float]) -> float:
+    """The correlation of each value with the next one, around zero."""
+    square = math.fsum(value * value for value in values)
+    product = math.fsum(map(mul, values, values[1:]))
+    return product / square if square else -1.0
 
 
 def _variance_of_kept() -> float:

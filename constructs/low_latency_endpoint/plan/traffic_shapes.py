@@ -37,7 +37,7 @@ class Shape:
     deploy_at: float | None = None  # when a new version is deployed, in seconds
     zone_lost_at: float | None = None  # when the first zone fails, in seconds
     recorded_peak: float | None = None  # requests per second that were recorded at the share of 1
-    dispersion: Dispersion | None = None  # of recorded counts; None where they are too few to tell
+    dispersion: Dispersion | None = None  # of recorded counts; None where they do not tell
     # Of a recording of single requests: when each came. `levels` has their counts.
     times: tuple[float, ...] = ()
     # Of a recording with dates: when it begins, without a zone where its times have none.
@@ -73,8 +73,8 @@ class Shape:
         return "" if self.dispersion is None else self.dispersion.warning
 
     @property
-    def has_few_counts(self) -> bool:
-        """Whether it has recorded counts, too few to tell whether callers are independent."""
+    def has_mute_counts(self) -> bool:
+        """Whether it has recorded counts that do not tell whether callers are independent."""
         return self.recorded_peak is not None and not self.times and self.dispersion is None
 
     def far_from(self, *planned: float) -> str:

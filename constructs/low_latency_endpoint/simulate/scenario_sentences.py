@@ -158,8 +158,8 @@ def _callers_of(shape: Shape, *, poisson: bool) -> str:
         )
     if shape.dispersion is None:
         return (
-            "within a period requests are spread at random; the counts are too few to tell "
-            "whether they come in bursts"
+            "within a period requests are spread at random; whether they come in bursts the counts do "
+            "not tell: they are too few, or the load bends within a few of their periods"
         )
     return (
         "within a period callers are taken as many and independent (Poisson arrivals): the counts "

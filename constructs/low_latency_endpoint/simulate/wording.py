@@ -359,8 +359,8 @@ def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationRes
     head = ""
     if shape.warning:
         head = "If callers were independent, which the counts contradict: "
-    elif shape.has_few_counts:
-        head = "If callers are independent, which so few counts do not tell: "
+    elif shape.has_mute_counts:
+        head = "If callers are independent, which these counts do not tell: "
     p99 = result.percentile(99.0)
     hours = f"{readable(result.instance_hours.mean, 4)} instance hours"
     if p99.tells:
