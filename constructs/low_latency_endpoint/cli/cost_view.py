@@ -230,7 +230,7 @@ def _whose_prices(cost: StackCost) -> Iterator[str]:
     """Where each price is from; how old; what the sum lacks."""
     from datetime import UTC, datetime
 
-    from ..plan.hourly_cost import days_old
+    from ..plan.price_file import days_old
 
     origins: dict[str, list[str]] = {}
     for item, price in cost.prices.items():

@@ -69,7 +69,7 @@ def prices(options: PriceOptions) -> None:
 
     from ..facts.limits import INSTANCE_TYPE
     from ..operate.price_list import PRICE_LIST, Wanted, read_price_list
-    from ..plan.hourly_cost import price_file_text
+    from ..plan.price_file import price_file_text
     from .load_inputs import seconds_of
 
     settings = options.settings

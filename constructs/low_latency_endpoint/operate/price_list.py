@@ -25,7 +25,7 @@ from urllib.request import Request, urlopen
 from .. import __version__
 from ..errors import ConfigurationError, rule
 from ..facts.prices import INSTANCE_HOUR, PRICE, priced_items
-from ..plan.hourly_cost import ListedPrice
+from ..plan.price_file import ListedPrice
 
 PRICE_LIST = "https://pricing.us-east-1.amazonaws.com"
 """Where AWS offers the files, for all Regions of the partition aws."""

@@ -38,7 +38,7 @@ from ..options.rules import (
     WRONG_KIND,
 )
 from ..options.safeguards import Safeguards
-from ..plan.hourly_cost import read_price_file
+from ..plan.price_file import read_price_file
 from ..plan.published_metrics import METRICS_IN_ALARM
 from .endpoint import EndpointSettings, all_containers, container_id, further_variants
 from .model_base import BreachError, breach

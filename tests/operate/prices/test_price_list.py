@@ -17,7 +17,7 @@ from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.facts.prices import priced_items
 from low_latency_endpoint.operate.price_list import Wanted, read_offer, read_price_list
-from low_latency_endpoint.plan.hourly_cost import price_file_text, read_price_file
+from low_latency_endpoint.plan.price_file import price_file_text, read_price_file
 from low_latency_endpoint.settings import load_settings, stack_cost
 
 from .offers import OFFERS, SAGEMAKER, VPC, offer
