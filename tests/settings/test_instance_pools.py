@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from low_latency_endpoint.cli.prices import PriceOptions, _region_and_types
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import parse_settings, plan_endpoint, shared_resources
 
@@ -37,3 +40,10 @@ def test_every_type_needs_a_quota_for_the_whole_fleet():
 def test_another_type_or_throughput_than_the_slowest_is_refused(stated, tps):
     with pytest.raises(SettingsError, match="LLE433"):
         parse_settings(FILE % (stated, tps))
+
+
+def test_prices_are_read_for_each_pool(tmp_path: Path) -> None:
+    file = tmp_path / "endpoint.yaml"
+    file.write_text(FILE % ("ml.g5.xlarge", 200), encoding="utf-8")
+    _, types = _region_and_types(file, PriceOptions())
+    assert set(types) == {"ml.g5.xlarge", "ml.g6.xlarge"}

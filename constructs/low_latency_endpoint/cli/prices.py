@@ -109,9 +109,8 @@ def _region_and_types(settings: Path | None, options: PriceOptions) -> tuple[str
 
         loaded = load_settings(settings, without=("prices",))  # which may name what is not yet
         region = region or region_of(loaded)
-        types += [
-            variant.plan.request.serving.instance_type for variant in planned_variants(loaded)
-        ]
+        for variant in planned_variants(loaded):
+            types += variant.plan.request.serving.types
     if region is None:
         raise typer.BadParameter("the settings do not say where they deploy: give --region")
     return region, list(dict.fromkeys(types))
