@@ -9,9 +9,9 @@ from ..options.throughput import counted_instances
 from ..report.numbers import readable
 
 if TYPE_CHECKING:
-    from ..plan.hourly_cost import EndpointCost, StackCost
+    from ..plan.hourly_cost import EndpointCost, PricedType, StackCost
     from ..plan.plan import ServedPeak
-    from ..report.document import Part
+    from ..report.document import Cell, Part
     from ..settings import Settings
     from ..simulate import Shape
 
@@ -39,6 +39,9 @@ def cost_data(settings: Settings, day: Shape | None = None) -> dict[str, Any]:
             "traffic": day.name,
             "hours": day.seconds / 3600,
             "instances": {key: fleet and fleet.mean for key, fleet in fleets.items()},
+            "instance_types": {
+                key: endpoint.types[0].instance_type for key, endpoint in cost.endpoints.items()
+            },
             **(along.to_dict() if along else {}),
         }
     return data
@@ -63,8 +66,8 @@ def total_line(cost: StackCost) -> str:
         f"{_usd(cost.usd(moment))} {moment.replace('_', ' ')}" for moment in MOMENTS
     )
     millions = ", ".join(
-        f"{key} {_usd(usd)}"
-        for key in cost.endpoints
+        f"{key} {_usd(usd)}{_on_pool(endpoint)}"
+        for key, endpoint in cost.endpoints.items()
         if (usd := cost.usd_per_million(key)) is not None
     )
     usual = "usual " if any(endpoint.other_peaks for endpoint in cost.endpoints.values()) else ""
@@ -83,18 +86,7 @@ def cost_parts(settings: Settings, cost: StackCost, day: Shape | None = None) ->
 
     rows: list[list[str | Cell]] = []
     for key, endpoint in cost.endpoints.items():
-        rows.append(
-            [
-                f"{key}: {endpoint.instance_type}"
-                + ("" if endpoint.price else ", price not known"),
-                *(
-                    f"{endpoint.instances(moment)} x"
-                    if endpoint.price is None
-                    else f"{endpoint.instances(moment)} x {readable(endpoint.price.usd)} = {_usd(endpoint.usd(moment))}"
-                    for moment in MOMENTS
-                ),
-            ]
-        )
+        rows += [_row(key, endpoint, kind) for kind in endpoint.types]
     known = [item.usd for item in cost.items if item.usd is not None]
     beside = _usd(sum(known)) if known or not cost.items else _usd(None)
     rows.append(["what stands beside them", *[beside] * len(MOMENTS)])
@@ -117,7 +109,7 @@ def cost_parts(settings: Settings, cost: StackCost, day: Shape | None = None) ->
         rows,
         f"{settings.stack_name}: US dollars per hour",
     )
-    said = [*_beside(cost), *_per_million(cost)]
+    said = [*_pools(cost), *_beside(cost), *_per_million(cost)]
     if day is not None:
         said.append(along_line(settings, cost, day))
     elif cost.usd("at_most") is not None:
@@ -129,6 +121,47 @@ def cost_parts(settings: Settings, cost: StackCost, day: Shape | None = None) ->
     if cost.without_price:
         said.append(_how_to_give(cost.without_price))
     yield from map(Sentence, (*said, NOT_IN_IT))
+
+
+def _row(key: str, cost: EndpointCost, kind: PricedType) -> list[str | Cell]:
+    """An endpoint's instances and what they cost, if all of them are of one type."""
+    from ..plan.billed_items import rounded
+    from ..plan.hourly_cost import MOMENTS
+
+    name = f"all of {kind.instance_type}" if cost.pools else kind.instance_type
+    numbers = [cost.instances(moment) for moment in MOMENTS]
+    if kind.price is None:
+        return [f"{key}: {name}, price not known", *(f"{number} x" for number in numbers)]
+    usd = kind.price.usd
+    return [
+        f"{key}: {name}",
+        *(f"{number} x {readable(usd)} = {_usd(rounded(number * usd))}" for number in numbers),
+    ]
+
+
+def _pools(cost: StackCost) -> Iterator[str]:
+    """Which of several instance pools the sums count, of each endpoint that has some."""
+    for key, endpoint in cost.endpoints.items():
+        if not endpoint.pools:
+            continue
+        if endpoint.without_price:
+            missing = " and ".join(endpoint.without_price)
+            yield (
+                f"{key}: any of its pools may serve, and {missing}, whose price is not known, may be "
+                "dearer than the others."
+            )
+            continue
+        yield (
+            f"{key}: any of its pools may serve. The sums count {endpoint.pool_text('at_least')}, at "
+            f"least; {endpoint.pool_text('at_first')}, at first; {endpoint.pool_text('at_most')}, at "
+            "most and in an update."
+        )
+
+
+def _on_pool(cost: EndpointCost) -> str:
+    """The pool that a number of instances counts as, in words; nothing without pools."""
+    pool = cost.pool_text("at_first")
+    return f" on {pool}" if pool else ""
 
 
 def _beside(cost: StackCost) -> Iterator[str]:
@@ -158,6 +191,8 @@ def _at_a_peak(cost: StackCost, key: str, peak: ServedPeak) -> Iterator[str]:
         return
     sent = endpoint.request_gb
     copied = sum(shadow.serving(peak.label) for shadow in cost.shadows_of(key))
+    pool = endpoint.pool_text("at_first")
+    serving = counted_instances(peak.instances) + (f" of {pool}" if pool else "")
     way = f" and {counted_instances(copied)} of its shadow" if copied else ""
     way += ", and their data through the interface endpoint" if sent and sent.price else ""
     rest = f"{'its share of ' if cost.called > 1 else ''}the rest of the stack"
@@ -166,7 +201,7 @@ def _at_a_peak(cost: StackCost, key: str, peak: ServedPeak) -> Iterator[str]:
         during = " at the usual peak"
     yield (
         f"{key}: a million requests cost {_usd(usd)} US dollars{during} at {readable(peak.tps)} "
-        f"requests a second on {counted_instances(peak.instances)}, with {rest}{way}."
+        f"requests a second on {serving}, with {rest}{way}."
     )
 
 
@@ -207,6 +242,11 @@ def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
         f"{fleet.mean * HOURS_PER_MONTH:,.0f} instance hours a month"
         for key, fleet in fleets.items()
         if fleet
+    ]
+    counted += [
+        f"{key} counted as {pool}"
+        for key, endpoint in cost.endpoints.items()
+        if (pool := endpoint.pool_text("at_first"))
     ]
     unknown = [
         f"{key} scales on requests in flight, which traffic alone does not tell"

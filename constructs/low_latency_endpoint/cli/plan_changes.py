@@ -23,7 +23,7 @@ from ..settings.update.endpoint_fields import MEANINGS, SettingDifference
 from ..settings.update.review import FileReview
 
 if TYPE_CHECKING:
-    from ..plan.hourly_cost import StackCost
+    from ..plan.hourly_cost import EndpointCost, StackCost
     from ..settings.update.comparison import SettingsComparison
     from ..settings.update.review import FailsOn
 
@@ -225,11 +225,12 @@ def _cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
             if None not in million:
                 several = before.endpoints[key].other_peaks or after.endpoints[key].other_peaks
                 peak = "usual peak" if several else "peak"
-                yield f"A million requests to {key} at its {peak}: {_both(*million, '.2f')}"
+                on = _on_pools(before.endpoints[key], after.endpoints[key])
+                yield f"A million requests to {key} at its {peak}: {_both(*million, '.2f')}{on}"
         return
     for key in dict.fromkeys([*before.endpoints, *after.endpoints]):
         was, now = before.endpoints.get(key), after.endpoints.get(key)
-        types = _both(was and was.instance_type, now and now.instance_type)
+        types = _both(was and was.type_names, now and now.type_names)
         parts = [
             f"{moment.replace('_', ' ')} "
             f"{_both(was and was.instances(moment), now and now.instances(moment))}"
@@ -241,6 +242,14 @@ def _cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
         f"In dollars it is not known, without prices of {', '.join(missing)}: low-latency prices "
         "reads AWS's"
     )
+
+
+def _on_pools(before: EndpointCost, after: EndpointCost) -> str:
+    """The instance types that the costs count, where one of them has instance pools."""
+    if not before.pools and not after.pools:
+        return ""
+    counted = [cost.pool_text("at_first") or cost.instance_type for cost in (before, after)]
+    return f", on {_both(*counted)}"
 
 
 def _both(was: Any, now: Any, form: str = "") -> str:

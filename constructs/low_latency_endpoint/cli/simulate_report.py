@@ -39,27 +39,32 @@ class SimulatedCost:
     def sentence(self, instances: float, tps: float, *, month: bool = False) -> str:
         """The cost of the instances at a request rate; with ``month``, per month too."""
         counted = counted_instances(instances)
+        endpoint = self.stack.endpoints[self.key]
+        if pool := endpoint.pool_text("at_first"):
+            counted += f" of {pool}"
         copied = sum(shadow.serving("") for shadow in self.stack.shadows_of(self.key))
         if copied:
             counted += f" and {copied:,} of its shadow"
         hour = self.stack.usd_serving(self.key, instances, tps)
         million = self.stack.usd_per_million(self.key, instances, tps)
         if hour is None or million is None:
-            kind = self.stack.endpoints[self.key].instance_type
+            kind = endpoint.types[0].instance_type
             return (
                 f"{counted}: {readable(instances / tps / 3600 * MILLION, 3)} instance hours for a million "
                 f"requests; the price of {kind} "
                 f"is not known: low-latency prices reads it, or --price {kind}=USD states it."
             )
         monthly = f"{hour * HOURS_PER_MONTH:,.0f} a month of 730 hours, " if month else ""
+        dearer = f" ({endpoint.dearer_pool})" if endpoint.dearer_pool else ""
         return (
             f"{counted}: {hour:,.2f} US dollars per hour, {monthly}{million:,.2f} for a million "
-            "requests."
+            f"requests{dearer}."
         )
 
     def to_dict(self, instances: float, tps: float) -> dict[str, Any]:
         return {
             "instances": instances,
+            "instance_type": self.stack.endpoints[self.key].types[0].instance_type,
             "usd_per_hour": self.stack.usd_serving(self.key, instances, tps),
             "usd_per_million_requests": self.stack.usd_per_million(self.key, instances, tps),
         }

@@ -175,8 +175,8 @@ def _instance_type(request: EndpointRequest) -> Decision:
 
 
 _OF_POOLS = (
-    "the slowest of the instance pools: every number is sized for it, since all instances may be "
-    "of that type; all of them "
+    "the slowest of the instance pools: every number but the cost is sized for it, since all "
+    "instances may be of that type; all of them "
 )
 
 

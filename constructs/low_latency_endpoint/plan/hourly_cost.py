@@ -25,6 +25,14 @@ MOMENTS = {
 }
 """The four numbers of instances that a cost is given for, and what each is."""
 
+POOL_COUNTED = {
+    "at_least": "the cheapest pool",
+    "at_first": "the pool tried first",
+    "at_most": "the dearest pool",
+    "in_an_update": "the dearest pool",
+}
+"""The instance pool whose price counts at each of the moments: any pool may serve alone."""
+
 NOT_IN_IT = (
     "Not in it: disks, SageMaker's data in and out, answers (and requests whose size neither "
     "payload_bytes nor warm_up.payload says) through the interface endpoint, which AWS bills in both "
@@ -43,11 +51,19 @@ MILLION = 1_000_000
 _BYTES_PER_GB = 1_000_000_000
 
 
+@dataclass(frozen=True)
+class PricedType:
+    """An instance type that may serve."""
+
+    instance_type: str
+    price: Price | None  # of one instance for an hour; None where nobody stated it
+
+
 @dataclass(frozen=True, kw_only=True)
 class EndpointCost:
     """Instances of one endpoint and what belongs to it, and what they cost."""
 
-    instance_type: str
+    instance_type: str  # that the numbers of instances are planned for
     at_least: int  # instances, at each of the MOMENTS
     at_first: int
     at_most: int
@@ -61,6 +77,7 @@ class EndpointCost:
     request_gb: BilledItem | None = None
     data_price: Price | None = None  # of a GB through the interface endpoint
     copies_of: str = ""  # whose requests a shadow gets, by the key among all endpoints
+    pools: tuple[PricedType, ...] = ()  # where several types may serve, the one tried first first
 
     def __post_init__(self) -> None:
         instances = {moment: getattr(self, moment) for moment in MOMENTS}
@@ -91,13 +108,60 @@ class EndpointCost:
         """How many there are at one of the moments."""
         return int(getattr(self, moment))
 
+    @property
+    def types(self) -> tuple[PricedType, ...]:
+        """The instance types that may serve, in the order in which they are tried."""
+        return self.pools or (PricedType(self.instance_type, self.price),)
+
+    @property
+    def type_names(self) -> str:
+        """The same in words."""
+        return " or ".join(kind.instance_type for kind in self.types)
+
+    @property
+    def without_price(self) -> tuple[str, ...]:
+        """Those of them that nobody stated the price of."""
+        return tuple(kind.instance_type for kind in self.types if kind.price is None)
+
+    def counted_as(self, moment: str) -> PricedType | None:
+        """The type that all instances count as at a moment; ``None`` where a missing price decides."""
+        first = self.types[0]
+        if moment == "at_first" or not self.pools:
+            return first
+        if self.without_price:
+            return None
+        cheapest_or_dearest = min if moment == "at_least" else max
+        return cheapest_or_dearest(self.types, key=_hourly_price)
+
+    def pool_text(self, moment: str) -> str:
+        """The pool that counts at a moment, in words; empty without pools or where it is not known."""
+        kind = self.counted_as(moment)
+        if kind is None or not self.pools:
+            return ""
+        return f"{kind.instance_type}, {POOL_COUNTED[moment]}"
+
+    @property
+    def dearer_pool(self) -> str:
+        """What may cost more than the pool tried first, in words; empty where nothing may."""
+        first = self.types[0]
+        missing = [name for name in self.without_price if name != first.instance_type]
+        if missing:
+            return f"{' and '.join(missing)} may be dearer, at a price that is not known"
+        dearest = self.counted_as("at_most")
+        if dearest is None or _hourly_price(dearest) <= _hourly_price(first):
+            return ""
+        return (
+            f"an {self.pool_text('at_most')}, costs {readable(_hourly_price(dearest))} an hour, not "
+            f"{readable(_hourly_price(first))}"
+        )
+
     def usd(self, moment: str) -> float | None:
         """US dollars per hour for the instances; ``None`` without a price."""
-        return self.usd_of(self.instances(moment))
+        return _usd(self.instances(moment), self.counted_as(moment))
 
     def usd_of(self, instances: float) -> float | None:
-        """The same for a number of instances."""
-        return rounded(instances * self.price.usd) if self.price else None
+        """The same for a number of instances, of the type that is tried first."""
+        return _usd(instances, self.types[0])
 
     def data_usd(self, requests: float) -> float:
         """US dollars for the requests' way through the interface endpoint, as far as known."""
@@ -114,7 +178,8 @@ class EndpointCost:
 
     def decisions(self) -> Iterator[Decision]:
         """The costs as decisions of the plan; without a price one that says what is missing."""
-        if self.price is None:
+        if self.without_price:
+            stated = " ".join(f"--price {name}=USD" for name in self.without_price)
             yield Decision(
                 name="hourly_cost",
                 value=None,
@@ -126,10 +191,13 @@ class EndpointCost:
                 },
                 source=HOSTING_PRICES,
                 note="low-latency prices reads it from AWS's Price List; or state it under "
-                f"prices, or with --price {self.instance_type}=USD",
+                f"prices, or with {stated}",
             )
-            return
         for moment, what in MOMENTS.items():
+            kind = self.counted_as(moment)
+            if kind is None or kind.price is None:
+                continue
+            pool = self.pool_text(moment)
             yield Decision(
                 name=f"hourly_cost_{moment}",
                 value=self.usd(moment),
@@ -137,8 +205,9 @@ class EndpointCost:
                 rule=f"{what}, x the price of one for an hour",
                 inputs={
                     "instances": self.instances(moment),
-                    "price of one": self.price.usd,
-                    "price is": self.price.origin,
+                    **({"each is an": pool} if pool else {}),
+                    "price of one": kind.price.usd,
+                    "price is": kind.price.origin,
                 },
                 source=HOSTING_PRICES,
                 note="the interface endpoints, which all endpoints share, come to it"
@@ -151,13 +220,35 @@ class EndpointCost:
         return {
             "instance_type": self.instance_type,
             "price": price_data(self.price),
-            **{
-                moment: {"instances": self.instances(moment), "usd": self.usd(moment)}
-                for moment in MOMENTS
-            },
+            "pools": [
+                {"instance_type": pool.instance_type, "price": price_data(pool.price)}
+                for pool in self.pools
+            ],
+            **{moment: self._at(moment) for moment in MOMENTS},
             "others": [each.to_dict() for each in self.others],
             "data_at_peak": self.data_per_hour.to_dict() if self.data_per_hour else None,
         }
+
+    def _at(self, moment: str) -> dict[str, Any]:
+        """The cost at a moment as JSON-safe data."""
+        kind = self.counted_as(moment)
+        return {
+            "instances": self.instances(moment),
+            "instance_type": kind.instance_type if kind else None,
+            "usd": self.usd(moment),
+        }
+
+
+def _hourly_price(kind: PricedType) -> float:
+    """US dollars for one instance of the type for an hour; 0 where nobody stated it."""
+    return kind.price.usd if kind.price else 0.0
+
+
+def _usd(instances: float, kind: PricedType | None) -> float | None:
+    """US dollars per hour for so many instances of a type; ``None`` without its price."""
+    if kind is None or kind.price is None:
+        return None
+    return rounded(instances * kind.price.usd)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,9 +269,7 @@ class StackCost:
     @property
     def without_price(self) -> tuple[str, ...]:
         """The instance types that nobody stated the price of, each once: without them no sum."""
-        missing = (
-            endpoint.instance_type for endpoint in self.endpoints.values() if endpoint.price is None
-        )
+        missing = (name for endpoint in self.endpoints.values() for name in endpoint.without_price)
         return tuple(dict.fromkeys(missing))
 
     @property
@@ -199,7 +288,8 @@ class StackCost:
     @property
     def prices(self) -> dict[str, Price]:
         """The prices that are counted with, by item."""
-        found = {endpoint.instance_type: endpoint.price for endpoint in self.endpoints.values()}
+        types = (kind for endpoint in self.endpoints.values() for kind in endpoint.types)
+        found = {kind.instance_type: kind.price for kind in types}
         found |= {item.item: item.price for item in self.items}
         sent = (endpoint.request_gb for endpoint in self.endpoints.values())
         found |= {item.item: item.price for item in sent if item}

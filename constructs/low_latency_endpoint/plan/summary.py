@@ -107,11 +107,12 @@ def _jump(plan: Plan, cost: EndpointCost | None) -> Iterator[SummaryLine]:
     if not derived or more <= 0 or measured is None or measured.from_tps is None:
         return
     usd = cost.usd_of(more * HOURS_PER_MONTH) if cost else None
+    pool = cost.pool_text("at_first") if cost else ""
     yield SummaryLine(
         "Jump",
         f"{more} of the {plan.fleet.minimum} at least are there for it at every hour, "
         f"{more * HOURS_PER_MONTH:,.0f} instance hours a month"
-        + ("" if usd is None else f", {usd:,.0f} USD")
+        + ("" if usd is None else f", {usd:,.0f} USD" + (f" on {pool}" if pool else ""))
         + "; where its hour is known, throughput.peaks has them for that time alone",
     )
 
@@ -162,20 +163,38 @@ def _scaling(plan: Plan) -> str:
 
 
 def _cost(plan: Plan, cost: EndpointCost | None) -> str:
-    name = plan.request.serving.instance_type
-    if cost is None or cost.price is None:
+    if cost is None:
+        name = plan.request.serving.instance_type
         return f"not known: low-latency prices, or --price {name}=USD"
-    amounts = [
-        f"{cost.usd(moment):,.2f} {words}"
-        for moment, words in (
-            ("at_least", "at least"),
-            ("at_first", "at first"),
-            ("at_most", "at most"),
-        )
-    ]
+    if cost.pools:
+        return _cost_of_pools(cost)
+    if cost.price is None:
+        return f"not known: low-latency prices, or --price {cost.instance_type}=USD"
     if plan.scaling is None:
-        amounts = [f"{cost.usd('at_first'):,.2f}"]
+        return f"{cost.usd('at_first'):,.2f} (US dollars per hour)"
+    amounts = [f"{cost.usd(moment):,.2f} {words}" for moment, words in _TOLD.items()]
     return f"{', '.join(amounts)} (US dollars per hour)"
+
+
+_TOLD = {"at_least": "at least", "at_first": "at first", "at_most": "at most"}
+
+
+def _cost_of_pools(cost: EndpointCost) -> str:
+    """What is known of the cost, with the pool that counts for each amount."""
+    parts = [
+        f"{usd:,.2f} {words} on {cost.pool_text(moment)}"
+        for moment, words in _TOLD.items()
+        if (usd := cost.usd(moment)) is not None
+    ]
+    told = f"{'; '.join(parts)} (US dollars per hour)" if parts else ""
+    missing = cost.without_price
+    if not missing:
+        return told
+    unknown = "not known otherwise" if told else "not known"
+    if len(missing) < len(cost.types):
+        unknown += f", as {' and '.join(missing)} may be dearer"
+    options = " ".join(f"--price {name}=USD" for name in missing)
+    return f"{told}; {unknown}: low-latency prices, or {options}".removeprefix("; ")
 
 
 def _assumed(plan: Plan) -> Iterator[str]:
@@ -187,7 +206,10 @@ def _assumed(plan: Plan) -> Iterator[str]:
     if request.throughput is None:
         yield f"the peak is held by {counted_instances(plan.fleet.serving_at_peak)}"
     if request.serving.instance_pools:
-        yield f"every instance is an {request.serving.instance_type}, the slowest of the pools"
+        yield (
+            f"every instance is an {request.serving.instance_type}, the slowest of the pools, except "
+            "in the cost"
+        )
     yield "instances spread evenly"
     if outage := assumed_outage(plan):
         yield outage

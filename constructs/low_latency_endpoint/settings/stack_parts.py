@@ -19,7 +19,7 @@ from ..options.canary import canary_bytes
 from ..options.option import options_of
 from ..options.throughput import MeasuredThroughput
 from ..plan.billed_items import BilledItem
-from ..plan.hourly_cost import EndpointCost, StackCost, sent_request
+from ..plan.hourly_cost import EndpointCost, PricedType, StackCost, sent_request
 from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
 from ..plan.recorded_rise import contradicted_rises
@@ -309,7 +309,17 @@ def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
         request_gb=None if size is None or copies else sent_request(size, data),
         data_price=data,
         copies_of=key if copies else "",
+        pools=_priced_pools(settings, plan),
     )
+
+
+def _priced_pools(settings: Settings, plan: Plan) -> tuple[PricedType, ...]:
+    """The instance types of a variant's pools by priority; none where one type alone serves."""
+    pools = sorted(plan.request.serving.instance_pools, key=lambda pool: pool.priority)
+    names = dict.fromkeys(pool.instance_type for pool in pools)
+    if len(names) < 2:
+        return ()
+    return tuple(PricedType(name, _price(settings, name)) for name in names)
 
 
 def fleets_along(settings: Settings, shape: Shape) -> dict[str, FleetAlong | None]:

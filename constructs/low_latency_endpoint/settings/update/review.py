@@ -363,6 +363,6 @@ def _more(before: StackCost, after: StackCost, percent: float, how: str) -> Iter
 
 def _instances(cost: StackCost) -> list[tuple[object, ...]]:
     return sorted(
-        (endpoint.instance_type, *(endpoint.instances(moment) for moment in _STANDING))
+        (endpoint.type_names, *(endpoint.instances(moment) for moment in _STANDING))
         for endpoint in cost.endpoints.values()
     )
