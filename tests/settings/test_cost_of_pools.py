@@ -245,6 +245,25 @@ def test_pools_in_another_order_are_an_increase_where_the_first_is_dearer() -> N
     assert not dearer(after, before)
 
 
+@pytest.mark.parametrize("raised", [name for name, _ in JOB])
+@pytest.mark.parametrize("more", [1.0, 1.5])
+@pytest.mark.parametrize("times", [1.4, 4])  # with 1.4 the slowest pool stays the slowest
+def test_a_pool_said_to_hold_more_hides_no_larger_load(
+    raised: str, more: float, times: float
+) -> None:
+    """Whatever pool is measured anew: the former results decide whether the change costs more."""
+    pools = [(name, tps * times if name == raised else tps) for name, tps in JOB]
+    throughput = {"peak_tps": 286 * more, "safety_factor": 0.44, "rise_tps_per_minute": 2.2}
+    slowest = min(tps for _, tps in pools)
+    stated = {**throughput, "tps_per_instance": slowest}
+    before, after = settings(JOB, JOB_PRICES), settings(pools, JOB_PRICES, throughput=stated)
+    found = dearer(before, after)
+    # 1.5 x 286 / (12.4 x 0.44) = 78.6: 79 x 2.40 = 189.60, and the interface endpoint.
+    at_first = [text for text in found if "at first 127.22 -> 189.62" in text]
+    assert bool(at_first) == (more > 1)
+    assert bool(found) == (more > 1)
+
+
 def test_json_says_which_type_each_amount_counts(tmp_path: Path) -> None:
     file = tmp_path / "endpoint.yaml"
     file.write_text(document(JOB, JOB_PRICES), encoding="utf-8")

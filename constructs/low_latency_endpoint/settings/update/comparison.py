@@ -14,6 +14,7 @@ from ...facts.durations import seconds_of
 from ...options.deployment import DeploymentPolicy
 from ...options.option import Effect, changed, options_of
 from ...options.rules import NO_SUCH_ENDPOINT
+from ...options.variant import planned_for
 from ...plan.decisions import Explanation
 from ...plan.hourly_cost import StackCost
 from ..endpoint import EndpointSettings
@@ -329,7 +330,7 @@ def at_former_prices(before: Settings, after: Settings) -> Settings:
 
 
 def as_measured_before(before: Settings, after: Settings) -> Settings:
-    """The settings with the former load-test results of endpoints that stay on their type."""
+    """The settings with the former load-test results of instance types that stay."""
     endpoints = {
         key: _as_measured(before.endpoints.get(key), endpoint)
         for key, endpoint in after.endpoints.items()
@@ -338,13 +339,27 @@ def as_measured_before(before: Settings, after: Settings) -> Settings:
 
 
 def _as_measured(before: EndpointSettings | None, after: EndpointSettings) -> EndpointSettings:
-    if before is None or before.instance_type != after.instance_type:
+    """The endpoint with the former results; with pools, sized for what was the slowest by them."""
+    if before is None or before.throughput is None or after.throughput is None:
         return after
-    if before.throughput is None or after.throughput is None:
-        return after
-    measured = {name: getattr(before.throughput, name) for name in MEASURED}
-    known = {name: value for name, value in measured.items() if value is not None}
-    return replace(after, throughput=replace(after.throughput, **known))
+    former = {pool.instance_type: pool.tps_per_instance for pool in before.instance_pools}
+    former[before.instance_type] = before.throughput.tps_per_instance
+    pools = [
+        replace(pool, tps_per_instance=former.get(pool.instance_type) or pool.tps_per_instance)
+        for pool in after.instance_pools
+    ]
+    instance_type = planned_for(pools).instance_type if pools else after.instance_type
+    measured = former | {pool.instance_type: pool.tps_per_instance for pool in pools}
+    throughput = after.throughput
+    tps = measured.get(instance_type)
+    if tps is not None:
+        throughput = replace(throughput, tps_per_instance=tps)
+    in_flight = before.throughput.concurrency_per_instance
+    if instance_type == before.instance_type and in_flight is not None:
+        throughput = replace(throughput, concurrency_per_instance=in_flight)
+    return replace(
+        after, instance_type=instance_type, instance_pools=tuple(pools), throughput=throughput
+    )
 
 
 def deployment_words(before: Settings, after: Settings, key: str) -> str:
