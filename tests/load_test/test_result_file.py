@@ -76,6 +76,14 @@ def test_what_the_load_test_itself_cost() -> None:
     ]
 
 
+def test_instances_of_several_types_have_no_price_to_give() -> None:
+    """As with instance pools: --price of one type would not say what the others cost."""
+    cost = LoadTestCost(instance_type="", instances=3, seconds=1200, price=None)
+    (line,) = cost.lines()
+    assert line.startswith("The load test took 1 instance hours. What they cost is not known: ")
+    assert "--price" not in line
+
+
 def test_the_file_is_read_by_simulator_and_plan(tmp_path: Path) -> None:
     report = found_limit()
     file = tmp_path / "result.json"

@@ -501,11 +501,16 @@ class LoadTestCost:
                 "hours at the limit."
             )
         serving = f"its {self.instances} instance{'s' * (self.instances != 1)}"
-        if self.usd is None:
+        if not self.instance_type:
+            yield (
+                f"The load test took {self._hours} instance hours. What they cost is not known: "
+                "they are not all of one known instance type."
+            )
+        elif self.usd is None:
             yield (
                 f"The load test took {self._hours} instance hours. The price of "
-                f"{self.instance_type or 'its instance type'} is not known: low-latency prices "
-                "reads it for the settings file, or give --price."
+                f"{self.instance_type} is not known: low-latency prices reads it for the settings "
+                "file, or give --price."
             )
         else:
             yield (
