@@ -330,6 +330,7 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
     assert data["instances"] == {"sentiment": 5.0625}
     assert data["usd_per_hour"] == pytest.approx(15.2075 + 0.0009, abs=1e-4)
     assert data["requests_per_month"] == 2_160_000 * 730
+    assert "is not in the order of magnitude" in data["warnings"][0]
     wave = low_latency(*arguments, "--traffic", "daily-wave").stdout
     assert "Along daily-wave (24 h" in wave
     assert "--traffic-from with a recorded day" in low_latency(*arguments).stdout

@@ -42,6 +42,7 @@ def cost_data(settings: Settings, day: Shape | None = None) -> dict[str, Any]:
             "instance_types": {
                 key: endpoint.types[0].instance_type for key, endpoint in cost.endpoints.items()
             },
+            "warnings": list(_doubts_along(settings, cost, day)),
             **(along.to_dict() if along else {}),
         }
     return data
@@ -224,19 +225,26 @@ def _data(key: str, cost: EndpointCost) -> Iterator[str]:
     )
 
 
+def _doubts_along(settings: Settings, cost: StackCost, day: Shape) -> Iterator[str]:
+    """Why a day may not be that of the plan: its order of magnitude, and its rises."""
+    from ..settings import rises_along
+
+    planned = [peak.tps for endpoint in cost.endpoints.values() for peak in endpoint.peaks]
+    if said := day.far_from(*planned):
+        yield said
+    yield from rises_along(settings, day)
+
+
 def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
     """The fleet along a day that repeats, and what it costs."""
     from ..facts.prices import HOURS_PER_MONTH
-    from ..settings import fleets_along, rises_along, set_times_along
+    from ..settings import fleets_along, set_times_along
 
     fleets = fleets_along(settings, day)
     recorded = "" if day.recorded_peak is None else f"; {day.description}"
     hours = readable(day.seconds / 3600, 4)
     days = f"Along {day.name} ({hours} h, repeated, its peak the planned one{recorded})"
-    rises = "".join(f" {said}." for said in rises_along(settings, day))
-    planned = [peak.tps for endpoint in cost.endpoints.values() for peak in endpoint.peaks]
-    if said := day.far_from(*planned):
-        days = f"{said} {days}"
+    doubts = "".join(f" {said.rstrip('.')}." for said in _doubts_along(settings, cost, day))
     counted = [
         f"{key} {fleet.least} to {fleet.most} instances, {readable(fleet.mean, 4)} on average, "
         f"{fleet.mean * HOURS_PER_MONTH:,.0f} instance hours a month"
@@ -256,13 +264,13 @@ def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
     counted += set_times_along(settings, day)
     along = cost.along(fleets)
     if along is None:
-        return f"{days}: {'; '.join([*counted, *unknown])}.{rises}"
+        return f"{days}: {'; '.join([*counted, *unknown])}.{doubts}"
     million = along.usd_per_million
     return (
         f"{days}: {'; '.join(counted)}. {_usd(along.usd_per_hour)} US dollars per hour, "
         f"{along.usd_per_month:,.0f} a month of 730 hours"
         + (f", {_usd(million)} for a million requests." if million is not None else ".")
-        + rises
+        + doubts
     )
 
 
