@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.options.latency_target import LatencyTarget
 from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
-from low_latency_endpoint.options.throughput import MeasuredThroughput
+from low_latency_endpoint.options.throughput import MeasuredThroughput, tps_held
 from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds, rise_seconds
 from low_latency_endpoint.simulate import Shape, simulate
@@ -136,7 +136,10 @@ def test_at_every_rate_the_fleet_holds_what_comes_until_it_has_followed(
         peak_tps=peak, tps_per_instance=250, safety_factor=share, rise_tps_per_minute=rise
     )
     lag = rise_seconds(300, 60)
-    least, limit, factor = fewest_for_rises(measured, lag), Fraction(250), Fraction(str(share))
+    held = tps_held(measured, None, ScalingOptions())
+    least = fewest_for_rises(measured, lag, held)
+    limit = Fraction(250)
+    factor = Fraction(str(share))
     comes = rise * Fraction(lag, 60)
 
     def holds(minimum: int) -> bool:

@@ -396,7 +396,8 @@ def test_the_summary_has_a_line_of_tokens() -> None:
     own = chat(
         scaling=ScalingOptions(metric="concurrency", concurrency_target=5)
     ).explanation.summary
-    assert "5 requests in flight per instance" in {each.text for each in own}
+    # 20 in flight were measured at the limit
+    assert "5 requests in flight per instance, 25 % of its limit" in {each.text for each in own}
 
 
 # --- how quickly a model writes at best ---------------------------------------------------------

@@ -56,11 +56,11 @@ def naive_load(instances: int, zones: int, tps: Fraction, limit: int) -> Fractio
 
 
 def naive_loads(
-    low: int, high: int, zones: int, peak: int, limit: int, share: Fraction, factor: Fraction
+    low: int, high: int, zones: int, peak: int, limit: int, share: Fraction
 ) -> dict[str, Fraction]:
     """The load of the fleet at the peak of a range, and the worst of each fleet that is smaller."""
     needed = zones
-    while needed * limit * factor < peak:
+    while needed * limit * share < peak:
         needed += 1
     serving = min(max(needed, low), high)
     smaller = [
@@ -139,13 +139,14 @@ def test_the_warning_is_there_when_a_naive_count_finds_too_few(
     own: dict[str, Any] = {}
     if percent is not None:
         own["invocations_target"] = limit * 60 * percent / 100
-    factor = Fraction(str(load["safety_factor"]))
-    share = factor if percent is None else Fraction(percent, 100)
+    share = Fraction(str(load["safety_factor"]))
+    if percent is not None:
+        share = Fraction(percent, 100)
     plan = plan_of(
         zones, load, min_instances=low, max_instances=low + more, schedule=schedule, **own
     )
     peak = load["peak_tps"]
-    compare(plan, [naive_loads(*span, zones, peak, limit, share, factor) for span in ranges])
+    compare(plan, [naive_loads(*span, zones, peak, limit, share) for span in ranges])
 
 
 @given(ZONES, loads(), st.integers(10, 4000))
@@ -163,10 +164,7 @@ def test_each_peak_of_the_day_is_judged_with_its_own_minimum(
     ]
     limit = load["tps_per_instance"]
     assert plan.scaling is not None
-    compare(
-        plan,
-        [naive_loads(low, high, zones, peak, limit, factor, factor) for low, high, peak in spans],
-    )
+    compare(plan, [naive_loads(low, high, zones, peak, limit, factor) for low, high, peak in spans])
 
 
 @given(ZONES, loads(), st.integers(2, 40))
@@ -193,6 +191,7 @@ class Stated(NamedTuple):
     minimum: int | None
     maximum: int | None
     schedule: dict[str, dict[str, int]]  # minimum and maximum of actions, hour by hour
+    target: float | None = None  # invocations per instance and minute
 
     @property
     def plan(self) -> Plan:
@@ -205,7 +204,10 @@ class Stated(NamedTuple):
             )
             for hour, (name, counts) in enumerate(self.schedule.items())
         ]
-        return plan_of(self.zones, self.load, schedule=schedule, **stated)
+        own: dict[str, Any] = {}
+        if self.target is not None:
+            own["invocations_target"] = self.target
+        return plan_of(self.zones, self.load, schedule=schedule, **own, **stated)
 
     def after(self, remedy: str) -> Stated:
         """What is stated once somebody has done what a remedy says, and nothing else."""
@@ -213,6 +215,9 @@ class Stated(NamedTuple):
         factor = re.search(r"safety factor to (0\.\d+)", remedy)
         if factor:
             changed = changed._replace(load=self.load | {"safety_factor": float(factor[1])})
+        target = re.search(r"scaling.invocations_target to ([\d,]*\d)", remedy)
+        if target:
+            changed = changed._replace(target=int(target[1].replace(",", "")))
         owner = ""
         sought = r"(the|its) (minimum|maximum)(?: of (\w+))? to ([\d,]*\d)"
         for article, option, name, number in re.findall(sought, remedy):
@@ -254,16 +259,25 @@ def follow(stated: Stated, warning: str, choose: Callable[[list[str]], str]) -> 
     assert warning not in warnings_of(stated.plan), stated
 
 
-@given(ZONES, loads(), st.integers(0, 40), st.integers(0, 40), st.integers(0, 20))
+@given(
+    ZONES,
+    loads(),
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.integers(0, 20),
+    st.one_of(st.none(), st.integers(10, 120)),
+)
 @settings(max_examples=examples(120), deadline=None)
 def test_each_advice_ends_the_warning(
-    zones: int, load: dict[str, Any], low: int, more: int, rise: int
+    zones: int, load: dict[str, Any], low: int, more: int, rise: int, percent: int | None
 ) -> None:
     """Of one range, whose minimum and maximum are stated or derived, each remedy does by itself."""
     load = load | {"rise_tps_per_minute": rise}
     minimum = low if low >= zones else None
     maximum = (minimum or 41) + more if more else None
     stated = Stated(zones, load, minimum, maximum, {})
+    if percent is not None:
+        stated = stated._replace(target=load["tps_per_instance"] * 60 * percent / 100)
     for warning, text in warnings_of(stated.plan).items():
         for remedy in remedies_of(text):
             assert warning not in warnings_of(stated.after(remedy).plan), (text, remedy)

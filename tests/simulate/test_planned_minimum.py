@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from low_latency_endpoint.options.throughput import MeasuredThroughput
+from low_latency_endpoint.options.scaling import ScalingOptions
+from low_latency_endpoint.options.throughput import MeasuredThroughput, tps_held
 from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds, rise_seconds
 from low_latency_endpoint.simulate import (
     Constant,
@@ -56,7 +57,9 @@ def test_a_rise_at_the_stated_rate_keeps_the_target_from_the_planned_minimum() -
     measured = MeasuredThroughput(
         peak_tps=PEAK, tps_per_instance=MEASURED, safety_factor=FACTOR, rise_tps_per_minute=6.0
     )
-    minimum = fewest_for_rises(measured, rise_seconds(300, 60))
+    minimum = fewest_for_rises(
+        measured, rise_seconds(300, 60), tps_held(measured, None, ScalingOptions())
+    )
     assert minimum == 12
     assert seconds_over_target(minimum, rising(minimum, 6.0)) == 0
     assert seconds_over_target(minimum // 2, rising(minimum // 2, 6.0)) >= 300
@@ -67,7 +70,9 @@ def test_a_rise_keeps_the_target_although_the_cooldown_is_long() -> None:
     measured = MeasuredThroughput(
         peak_tps=PEAK, tps_per_instance=MEASURED, safety_factor=FACTOR, rise_tps_per_minute=6.0
     )
-    minimum = fewest_for_rises(measured, rise_seconds(300, 600))
+    minimum = fewest_for_rises(
+        measured, rise_seconds(300, 600), tps_held(measured, None, ScalingOptions())
+    )
     assert minimum == 21
     assert seconds_over_target(minimum, rising(minimum, 6.0), 600.0) == 0
     assert seconds_over_target(6, rising(6, 6.0), 600.0) >= 300  # as late as with a short one
@@ -79,7 +84,9 @@ def test_a_jump_keeps_the_target_from_the_planned_minimum(start: float) -> None:
     measured = MeasuredThroughput(
         peak_tps=PEAK, tps_per_instance=MEASURED, safety_factor=FACTOR, from_tps=start * PEAK
     )
-    minimum = fewest_for_rises(measured, rise_seconds(300, 60))
+    minimum = fewest_for_rises(
+        measured, rise_seconds(300, 60), tps_held(measured, None, ScalingOptions())
+    )
     assert minimum == 25
     levels = ((600.0, start), (2400.0, 1.0))
     assert seconds_over_target(minimum, levels) == 0

@@ -281,7 +281,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {".instances.max": 20},
             {".scaling.enabled": False},
             CONCURRENCY,
-            {".scaling.invocations_target": 500},
+            {".scaling.invocations_target": 7500},  # 125 a second: eight hold 1,000, as with 130
             below(".scaling", scale_in_cooldown="10m", scale_out_cooldown="2m"),
             {".scaling.instance_start": "6m"},  # 10 x 14.5 / 70: three at least
             SCHEDULE,
@@ -440,6 +440,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {".throughput.peak_tps": 2000},
             {".throughput.tps_per_instance": 250},
             {".throughput.safety_factor": 0.5},
+            {".scaling.invocations_target": 6000},  # 100 a second: ten at first instead of eight
             {".throughput": GONE},
             CHALLENGED,
             SHADOWED,

@@ -344,8 +344,8 @@ class ScalingOptions(Options):
         enabled: Scale with the load; false keeps the initial count and allows no targets or cooldowns. Default: true. In Python too nothing scales before throughput is measured or a target is stated.
         keep_counts: Keep the number of running instances in an update. Set false, with enabled: false, for a fixed fleet. Default: true once throughput is measured.
         metric: Metric to track: invocations per instance and minute, or requests in flight every ten seconds. Default: invocations; for a language model concurrency, once concurrency_per_instance is known.
-        invocations_target: With metric: invocations: target per instance and minute. Default: TPS per instance x safety factor x 60.
-        concurrency_target: With metric: concurrency only: target of requests in flight per instance.
+        invocations_target: With metric: invocations: target per instance and minute. Default: TPS per instance x safety factor x 60. A stated one takes the factor's place in all numbers of the plan.
+        concurrency_target: With metric: concurrency only: target of requests in flight per instance. With throughput.concurrency_per_instance it takes the safety factor's place too.
         scale_in_cooldown: Cooldown after removing instances. Default: 5m.
         scale_out_cooldown: Cooldown after adding instances. Default: 60s.
         instance_start: How long a new instance takes until it serves; the minimum must serve rising traffic for this time. Default: 5m, assumed, and more for Hub weights above 37 GB.

@@ -19,10 +19,11 @@ from ..facts import limits
 from ..facts.limit_kinds import number_range, text_form
 from ..facts.limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE
 from ..facts.rules import ONE_KIND_OF_RISE
+from ..facts.token_values import is_token
 from ..report.numbers import plain_number, readable
 from .argument_kinds import checked_arguments
 from .option import FLEET, Option, Options, Touched
-from .scaling import SCHEDULE_NAME, check_time_zone
+from .scaling import SCHEDULE_NAME, ScalingOptions, check_time_zone
 
 HELD_SHARE = 0.9
 """Of a measured limit, up to which a load counts as held. Our judgement: at the limit itself the
@@ -144,12 +145,18 @@ class HeldTps(NamedTuple):
     """Requests per second of one instance."""
 
     limit: Fraction  # that it holds: as measured, or fewer where its KV cache holds fewer
-    planned: Fraction  # that the fleet is counted with; the rest is in reserve
+    kept: Fraction  # at which scaling keeps it; above the limit only by a target of your own
+    by_target: bool  # whether a scaling target of your own says so, and not the safety factor
+
+    @property
+    def planned(self) -> Fraction:
+        """Those that the fleet is counted with; the rest of the limit is in reserve."""
+        return min(self.kept, self.limit)
 
     @property
     def used(self) -> Fraction:
-        """The share of the limit that is counted with."""
-        return self.planned / self.limit
+        """The share of the limit at which scaling keeps an instance."""
+        return self.kept / self.limit
 
 
 @checked_arguments
@@ -160,7 +167,7 @@ class MeasuredThroughput(Options):
     Args:
         peak_tps: Highest rate to serve, in requests per second.
         tps_per_instance: Requests per second that one instance held within the latency target in a load test.
-        safety_factor: Share of that throughput that scaling targets. Default: 0.5, AWS's starting point.
+        safety_factor: Share of that throughput that scaling targets, if scaling states no target. Default: 0.5, AWS's starting point.
         from_tps: Rate from which traffic may jump to the peak: the minimum then serves the peak, unless the fleet at this rate can. Default: not known, with a warning.
         rise_tps_per_minute: Instead of from_tps: fastest rise of traffic, in requests per second each minute. The minimum serves the rise until scaling catches up.
         peaks: Other peaks at set times, by name, such as a batch at night or a quiet time: scheduled actions with minimum and maximum follow, ahead of each by the time that instances need. A higher peak is a jump at its start. Where peaks overlap, the highest counts; peak_tps is the peak of the rest of the day. In Python ``{"night": PeakAtTime(...)}``. Default: none.
@@ -262,14 +269,42 @@ class MeasuredThroughput(Options):
         )
 
 
-def tps_held(measured: MeasuredThroughput, room: int | None) -> HeldTps:
+def tps_held(measured: MeasuredThroughput, room: int | None, scaling: ScalingOptions) -> HeldTps:
+    """What one instance holds, and what scaling keeps it at.
+
+    That is what a scaling target of your own says, else the safety factor's share of the measured
+    limit. The KV cache has room for ``room`` requests; ``None`` where not known.
+    """
+    limit = limit_tps(measured, room)
+    target = target_tps(measured, scaling)
+    if target is not None:
+        return HeldTps(limit, target, by_target=True)
+    share = stated(measured.tps_per_instance) * stated(measured.safety_factor)
+    return HeldTps(limit, min(limit, share), by_target=False)
+
+
+def limit_tps(measured: MeasuredThroughput, room: int | None) -> Fraction:
     """What one instance holds, whose KV cache has room for so many requests; None if not known.
 
     By Little's law: a call takes as long as the measured numbers say. No room at all is no limit
     here, but a warning of its own.
     """
     limit = stated(measured.tps_per_instance)
-    planned = limit * stated(measured.safety_factor)
     if room and measured.call_seconds is not None:
-        limit = min(limit, room / measured.call_seconds)
-    return HeldTps(limit, min(limit, planned))
+        return min(limit, room / measured.call_seconds)
+    return limit
+
+
+def target_tps(measured: MeasuredThroughput, scaling: ScalingOptions) -> Fraction | None:
+    """Requests per second at which a scaling target of your own keeps an instance.
+
+    ``None`` without one, and where it does not say: as a token of CDK's, or in requests in flight
+    where nobody measured how long a call takes.
+    """
+    invocations = scaling.invocations_target
+    if invocations is not None and not is_token(invocations):
+        return stated(invocations) / 60
+    in_flight = scaling.concurrency_target
+    if in_flight is None or is_token(in_flight) or measured.call_seconds is None:
+        return None
+    return stated(in_flight) / measured.call_seconds

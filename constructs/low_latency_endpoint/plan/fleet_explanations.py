@@ -8,7 +8,13 @@ from typing import Any
 
 from ..errors import AWS_DOCS
 from ..options.scaling import ScalingSchedule
-from ..options.throughput import FEWEST_INSTANCES, HELD_SHARE, instances_for, stated, tps_held
+from ..options.throughput import (
+    FEWEST_INSTANCES,
+    HELD_SHARE,
+    MeasuredThroughput,
+    instances_for,
+    stated,
+)
 from ..report.numbers import plain_number, readable
 from .daily_peaks import DailyPeak, lead_minutes
 from .decisions import Decision
@@ -78,19 +84,21 @@ def explain_fleet(plan: Plan) -> Iterator[Decision]:
 def _instances_at_peak(plan: Plan) -> Decision:
     fleet, measured = plan.fleet, plan.request.throughput
     zones = len(plan.request.client_zones)
-    if measured:
-        held = tps_held(measured, plan.room)
+    held = plan.held_tps
+    if measured and held:
         saturated = max(instances_for(measured.peak_tps, held.limit), zones, FEWEST_INSTANCES)
+        counted_with = "(TPS per instance x safety factor)"
+        if held.by_target:
+            counted_with = "the TPS of an instance at your scaling target, or at most its limit"
         return Decision(
             name="instances_at_peak",
             value=fleet.at_peak,
             unit="instances",
-            rule="peak TPS / (TPS per instance x safety factor), rounded up; at least one per "
+            rule=f"peak TPS / {counted_with}, rounded up; at least one per "
             "client zone and at least two, unless fewer are stated",
             inputs={
                 "peak TPS": measured.peak_tps,
-                "TPS per instance": measured.tps_per_instance,
-                "safety factor": measured.safety_factor,
+                **_load_of_instance(plan, measured),
                 "client zones": zones,
                 **cache_limit(plan, measured),
             },
@@ -109,10 +117,23 @@ def _instances_at_peak(plan: Plan) -> Decision:
     )
 
 
+def _load_of_instance(plan: Plan, measured: MeasuredThroughput) -> dict[str, Any]:
+    """What one instance holds, and what scaling keeps it at, as inputs."""
+    inputs: dict[str, Any] = {"TPS per instance": measured.tps_per_instance}
+    held = plan.held_tps
+    if held is None or not held.by_target:
+        return inputs | {"safety factor": measured.safety_factor}
+    scaling = plan.request.scaling
+    target = scaling.invocations_target or scaling.concurrency_target
+    return inputs | {"your scaling target": target, "TPS of an instance at it": float(held.kept)}
+
+
 def _min_instances(plan: Plan) -> Decision:
     request, fleet, measured = plan.request, plan.fleet, plan.request.throughput
     zones = len(request.client_zones)
     unscaled = "" if request.scaling.enabled else _UNSCALED
+    by_target = plan.held_tps is not None and plan.held_tps.by_target
+    keeper = "your scaling target" if by_target else "the safety factor"
     return Decision(
         name="min_instances",
         value=fleet.minimum,
@@ -122,7 +143,8 @@ def _min_instances(plan: Plan) -> Decision:
         else "one per client zone and at least two, so that no zone is without at quiet hours"
         + (
             "; and what bridges the time until scaling has followed: of a rise what comes in its lag (1.5 "
-            "minutes and two starts; one of them with the cooldown of scaling out, a minute at least, to full minutes) / what the safety factor leaves of an instance, and no more than "
+            "minutes and two starts; one of them with the cooldown of scaling out, a minute at least, to full minutes) / "
+            f"what {keeper} leaves of an instance, and no more than "
             "of a jump, peak TPS / (TPS per instance x the share that counts as held), which is nothing "
             "where as many are kept before it"
             if measured and measured.states_rises
@@ -222,6 +244,8 @@ def explain_scaling(plan: Plan) -> Iterator[Decision]:
 
 def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision:
     """Another peak: the range that it asks for."""
+    held = plan.held_tps
+    assert held is not None
     return Decision(
         name=f"peak_range_{number}",
         value=peak.range.text,
@@ -233,11 +257,10 @@ def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision:
             "name": peak.name,
             "times": peak.peak.text,
             "peak TPS": peak.measured.peak_tps,
-            "TPS per instance": peak.measured.tps_per_instance,
-            "safety factor": peak.measured.safety_factor,
+            **_load_of_instance(plan, peak.measured),
             "share that counts as held": HELD_SHARE,
             "instances at peak": peak.at_peak,
-            "for the rise": fewest_for_rises(peak.measured, plan.request.rise_seconds, plan.room),
+            "for the rise": fewest_for_rises(peak.measured, plan.request.rise_seconds, held),
             "client zones": len(plan.request.client_zones),
             **cache_limit(plan, peak.measured),
         },
@@ -328,17 +351,25 @@ def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision:
     measured = request.throughput
     if by_invocations and given.invocations_target is not None:
         planned = measured.target_invocations_per_instance if measured else None
+        instead: dict[str, Any] = {}
+        if measured is not None:
+            instead["TPS per instance"] = measured.tps_per_instance
+            instead["safety factor"] = measured.safety_factor
         return Decision(
             name="scaling_target",
             value=scaling.target,
             unit="invocations per instance per minute",
-            rule="your number: the invocations per minute that scaling keeps one instance at",
+            rule="your number: the invocations per minute that scaling keeps one instance at, "
+            "whatever the safety factor is",
+            inputs=instead,
             source=_LOAD_TEST,
             overridden=True,
             note=f"from the measured throughput it would be {readable(planned)}" if planned else "",
         )
+    held = plan.held_tps
     if by_invocations:
         assert measured is not None
+        assert held is not None
         return Decision(
             name="scaling_target",
             value=scaling.target,
@@ -350,8 +381,7 @@ def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision:
                 **cache_limit(plan, measured),
             },
             source=_LOAD_TEST,
-            note="at saturation the target would be "
-            + readable(float(tps_held(measured, plan.room).limit * 60)),
+            note="at saturation the target would be " + readable(float(held.limit * 60)),
         )
     if given.concurrency_target is None and plan.tokens and plan.tokens.in_flight:
         return explain_in_flight(plan.tokens.in_flight)
@@ -389,19 +419,18 @@ def _rises(plan: Plan) -> dict[str, Any]:
     """The rises of traffic that are stated, and what they ask for."""
     request = plan.request
     measured, lag_seconds = request.throughput, request.rise_seconds
-    if measured is None or not measured.states_rises:
+    held_tps = plan.held_tps
+    if measured is None or held_tps is None or not measured.states_rises:
         return {}
     told: dict[str, Any] = {
         "peak TPS": measured.peak_tps,
-        "TPS per instance": measured.tps_per_instance,
-        "safety factor": measured.safety_factor,
+        **_load_of_instance(plan, measured),
         "share that counts as held": HELD_SHARE,
         **cache_limit(plan, measured),
     }
-    held_tps = tps_held(measured, plan.room)
     limit = float(held_tps.limit)
     reserve = f"{plain_number(limit)} x (1 - {plain_number(measured.safety_factor)})"
-    if held_tps.limit < stated(measured.tps_per_instance):
+    if held_tps.by_target or held_tps.limit < stated(measured.tps_per_instance):
         reserve = f"{plain_number(limit, 4)} - {plain_number(float(held_tps.planned), 4)}"
     if measured.from_tps is not None:
         told["jumps from TPS"] = measured.from_tps
@@ -419,5 +448,5 @@ def _rises(plan: Plan) -> dict[str, Any]:
         worked += f" = {plain_number(rise * lag / free, 3)}" if free else ""
     return told | {
         "worked out": worked,
-        "for the rise": fewest_for_rises(measured, lag_seconds, plan.room),
+        "for the rise": fewest_for_rises(measured, lag_seconds, held_tps),
     }

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..errors.frozen import dataclass
 from ..errors.impossible import falling, out_of_range, refuse
-from ..options.throughput import HELD_SHARE, MeasuredThroughput, stated, tps_held
+from ..options.throughput import HELD_SHARE, HeldTps, MeasuredThroughput, stated
 from .decisions import IMPOSSIBLE
 from .standing_ranges import CapacityRange
 
@@ -48,13 +48,13 @@ class FleetUnderLoad(NamedTuple):
     fleet: Fleet
     measured: MeasuredThroughput | None
     zones: int
-    room: int | None = None  # requests that the KV cache of an instance holds, where known
-    kept_tps: Fraction | None = None  # of an instance, by scaling; None where nothing scales
+    held_tps: HeldTps | None  # of an instance; None without a throughput
+    scales: bool
 
     @property
-    def held_tps(self) -> Fraction:
+    def limit_tps(self) -> Fraction:
         """What one instance holds, in requests per second; 0 without a throughput."""
-        return Fraction(0) if self.measured is None else tps_held(self.measured, self.room).limit
+        return self.held_tps.limit if self.held_tps else Fraction(0)
 
     @property
     def label(self) -> str:
@@ -69,7 +69,7 @@ class FleetUnderLoad(NamedTuple):
     @property
     def serving_at_peak(self) -> int:
         """Instances in service at the peak; those of a fixed fleet always are."""
-        return self.fleet.initial if self.kept_tps is None else self.fleet.serving_at_peak
+        return self.fleet.serving_at_peak if self.scales else self.fleet.initial
 
     def left_by_zone_outage(self, instances: int) -> int:
         """Instances that are left when the fullest zone of a fleet of so many fails."""
@@ -82,12 +82,12 @@ class FleetUnderLoad(NamedTuple):
         their number times what it keeps each at.
         """
         left = self.left_by_zone_outage(instances)
-        if self.measured is None or not left:
+        if self.measured is None or self.held_tps is None or not left:
             return None
         tps = stated(self.measured.peak_tps)
-        if instances < self.serving_at_peak and self.kept_tps is not None:
-            tps = min(tps, instances * self.kept_tps)
-        return FleetWithoutZone(instances, left, self.held_tps * left, tps)
+        if instances < self.serving_at_peak and self.scales:
+            tps = min(tps, instances * self.held_tps.kept)
+        return FleetWithoutZone(instances, left, self.limit_tps * left, tps)
 
     @property
     def outage_at_peak(self) -> FleetWithoutZone | None:
@@ -113,7 +113,7 @@ class FleetUnderLoad(NamedTuple):
         return max(known, key=lambda outage: outage.load, default=None)
 
     def _outage_below_peak(self, instances: int) -> FleetWithoutZone | None:
-        if self.kept_tps is None or instances >= self.serving_at_peak:
+        if not self.scales or instances >= self.serving_at_peak:
             return None
         return self.zone_outage(instances)
 

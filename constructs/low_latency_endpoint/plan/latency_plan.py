@@ -11,7 +11,7 @@ from ..facts.metrics import check_statistic
 from ..facts.rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX, SCHEDULE_BESIDE_PEAKS
 from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
 from ..options.scaling import CHANGES_NEED_SCALING, ScalingSchedule, most_scheduled, whole_seconds
-from ..options.throughput import FEWEST_INSTANCES, stated, tps_held
+from ..options.throughput import FEWEST_INSTANCES, HeldTps, stated
 from .alarm_windows import latency_window
 from .daily_peaks import DailyPeak, daily_schedule, lead_minutes
 from .decisions import Explanation
@@ -27,6 +27,7 @@ from .plan import (
     Plan,
     ScalingPolicy,
     followed,
+    held_by_instance,
     kept_for_overhead,
     needed_at_peak,
 )
@@ -69,11 +70,11 @@ def make_plan(request: EndpointRequest) -> Plan:
     """
     tokens = token_plan(request, kept_for_overhead(request))
     in_flight = followed(request, tokens)
-    room = tokens.room if tokens else None
-    fleet = _fleet(request, room, is_rare=request.is_rare)
+    held = held_by_instance(request, tokens.room if tokens else None)
+    fleet = _fleet(request, held, is_rare=request.is_rare)
     advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
-    scaling = _scaling(request, fleet, in_flight, room)
-    peaks = tuple(_daily_peaks(request, room))
+    scaling = _scaling(request, fleet, in_flight, held)
+    peaks = tuple(_daily_peaks(request, held))
     schedule = _schedule(request, fleet, scaling, peaks)
     _check_changes(request, fleet, scaling, schedule)
     addresses = addresses_per_subnet(most_scheduled(schedule, fleet.maximum))
@@ -102,7 +103,7 @@ def _explained(plan: Plan) -> Explanation:
     return explanation_of(plan)
 
 
-def _fleet(request: EndpointRequest, room: int | None, *, is_rare: bool) -> Fleet:
+def _fleet(request: EndpointRequest, held: HeldTps | None, *, is_rare: bool) -> Fleet:
     """Minimum, initial and maximum instances, checked against each other.
 
     The range is for the usual peak. Initial instances, and those of a fleet that does not scale,
@@ -114,13 +115,13 @@ def _fleet(request: EndpointRequest, room: int | None, *, is_rare: bool) -> Flee
     # Who states fewer than one per zone gets them, and a warning.
     chosen = [count for count in (minimum, initial, maximum) if count is not None]
     floor = min([max(zones, FEWEST_INSTANCES), *chosen])
-    at_peak = max(floor, needed_at_peak(request.throughput, room) or 0)
+    at_peak = max(floor, needed_at_peak(request.throughput, held) or 0)
     at_highest_peak = at_peak
     if request.throughput:
         highest = replace(
             request.throughput, from_tps=None, peak_tps=request.throughput.highest_tps
         )
-        at_highest_peak = max(at_peak, needed_at_peak(highest, room) or 0)
+        at_highest_peak = max(at_peak, needed_at_peak(highest, held) or 0)
     if request.serving.burstable_types:  # burstable types do not scale: one number for all three
         size = maximum or initial or minimum or at_highest_peak
         minimum, maximum = minimum or size, maximum or size
@@ -133,7 +134,9 @@ def _fleet(request: EndpointRequest, room: int | None, *, is_rare: bool) -> Flee
     smallest = minimum
     if smallest is None:
         measured = request.throughput
-        rises = fewest_for_rises(measured, request.rise_seconds, room) if measured else 1
+        rises = 1
+        if measured is not None and held is not None:
+            rises = fewest_for_rises(measured, request.rise_seconds, held)
         smallest = max(floor, min(rises, maximum or rises))
     needed = max(at_peak if given.enabled else at_highest_peak, smallest, initial or 0)
     largest = maximum or (needed if is_rare and not given.is_asked_for else _maximum(needed, zones))
@@ -158,7 +161,7 @@ def _maximum(needed: int, zones: int) -> int:
 
 
 def _scaling(
-    request: EndpointRequest, fleet: Fleet, in_flight: InFlight | None, room: int | None
+    request: EndpointRequest, fleet: Fleet, in_flight: InFlight | None, held: HeldTps | None
 ) -> ScalingPolicy | None:
     """The policy, where there is a target and room; language models count in flight."""
     given, measured = request.scaling, request.throughput
@@ -171,9 +174,9 @@ def _scaling(
         metric, target = INVOCATIONS_METRIC, given.invocations_target
     elif in_flight is not None:
         metric, target = CONCURRENCY_METRIC, in_flight.target
-    elif measured is not None:
+    elif measured is not None and held is not None:
         metric = INVOCATIONS_METRIC
-        of_planned = float(60 * tps_held(measured, room).planned)
+        of_planned = float(60 * held.planned)
         target = min(measured.target_invocations_per_instance, of_planned)
     else:
         return None
@@ -185,20 +188,20 @@ def _scaling(
     )
 
 
-def _daily_peaks(request: EndpointRequest, room: int | None) -> Iterator[DailyPeak]:
+def _daily_peaks(request: EndpointRequest, held: HeldTps | None) -> Iterator[DailyPeak]:
     """The other peaks of the day, with the ranges that the same rules give for each.
 
     A stated minimum is the least for each: a jump may need more.
     """
     usual = request.throughput
-    if usual is None:
+    if usual is None or held is None:
         return
     instances = replace(request.instances, initial=None)
     for name, peak in usual.peaks.items():
         measured = usual.at_peak(peak)
         at_peak = replace(request, throughput=measured, instances=instances)
-        fleet = _fleet(at_peak, room, is_rare=request.is_rare)
-        rises = fewest_for_rises(measured, request.rise_seconds, room)
+        fleet = _fleet(at_peak, held, is_rare=request.is_rare)
+        rises = fewest_for_rises(measured, request.rise_seconds, held)
         minimum = max(fleet.minimum, min(rises, fleet.maximum))
         capacity = CapacityRange(minimum, fleet.maximum)
         yield DailyPeak(name, peak, measured, fleet.at_peak, capacity)

@@ -113,7 +113,7 @@ class Plan:
 
     def needed_for(self, measured: MeasuredThroughput | None) -> int | None:
         """Instances that a load alone needs at its peak; ``None`` without a throughput."""
-        return needed_at_peak(measured, self.room)
+        return needed_at_peak(measured, self.held_tps)
 
     @property
     def room(self) -> int | None:
@@ -122,9 +122,8 @@ class Plan:
 
     @property
     def held_tps(self) -> HeldTps | None:
-        """What one instance holds; ``None`` without a throughput."""
-        measured = self.request.throughput
-        return None if measured is None else tps_held(measured, self.room)
+        """What one instance holds, and is kept at by scaling; ``None`` without a throughput."""
+        return held_by_instance(self.request, self.room)
 
     @cached_property
     def standing_ranges(self) -> StandingRanges:
@@ -182,23 +181,8 @@ class Plan:
         self, name: str, times: str, fleet: Fleet, measured: MeasuredThroughput | None
     ) -> FleetUnderLoad:
         zones = len(self.request.client_zones)
-        kept_tps = self._kept_tps(measured)
-        return FleetUnderLoad(name, times, fleet, measured, zones, self.room, kept_tps)
-
-    def _kept_tps(self, measured: MeasuredThroughput | None) -> Fraction | None:
-        """Requests per second at which scaling keeps an instance; ``None`` if nothing scales.
-
-        A stated target of invocations says it. For a stated number of requests in flight it is
-        assumed to be the safety factor's.
-        """
-        if self.scaling is None:
-            return None
-        if measured is None:
-            return Fraction(0)
-        target = self.request.scaling.invocations_target
-        if self.scaling.metric == INVOCATIONS_METRIC and target is not None:
-            return stated(target) / 60
-        return tps_held(measured, self.room).planned
+        scales = self.scaling is not None
+        return FleetUnderLoad(name, times, fleet, measured, zones, self.held_tps, scales)
 
     @property
     def other_peaks(self) -> list[ServedPeak]:
@@ -276,11 +260,18 @@ def kept_for_overhead(request: EndpointRequest) -> Fraction:
     )
 
 
-def needed_at_peak(measured: MeasuredThroughput | None, room: int | None) -> int | None:
-    """Instances that the load alone needs at the peak; ``None`` without a throughput.
+def held_by_instance(request: EndpointRequest, room: int | None) -> HeldTps | None:
+    """What one instance of a request holds, at all peaks alike; ``None`` without a throughput.
 
     ``room`` is for how many requests the KV cache of one has room; ``None`` where not known.
     """
-    if measured is None:
+    if request.throughput is None:
         return None
-    return instances_for(measured.peak_tps, tps_held(measured, room).planned)
+    return tps_held(request.throughput, room, request.scaling)
+
+
+def needed_at_peak(measured: MeasuredThroughput | None, held: HeldTps | None) -> int | None:
+    """Instances that the load alone needs at the peak; ``None`` without a throughput."""
+    if measured is None or held is None:
+        return None
+    return instances_for(measured.peak_tps, held.planned)

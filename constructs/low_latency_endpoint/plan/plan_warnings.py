@@ -9,11 +9,12 @@ from fractions import Fraction
 from ..facts.deployments import takes_guardrails
 from ..options.throughput import (
     HELD_SHARE,
+    HeldTps,
     MeasuredThroughput,
     counted_instances,
     instances_for,
+    limit_tps,
     stated,
-    tps_held,
 )
 from ..report.numbers import milliseconds, percent_above, plain_number, readable
 from .alarm_warnings import sample_warnings
@@ -167,8 +168,11 @@ def _throughput_of_another(request: EndpointRequest) -> Iterator[PlanWarning]:
 
 def _no_reserve(plan: Plan, measured: MeasuredThroughput) -> Iterator[PlanWarning]:
     """A peak that uses more of an instance than counts as held."""
-    held = tps_held(measured, plan.room)
-    if held.used <= stated(HELD_SHARE):
+    held = plan.held_tps
+    if held is None or held.used <= stated(HELD_SHARE):
+        return
+    if held.by_target:
+        yield PlanWarning("no-reserve", _target_without_reserve(plan, measured, held))
         return
     if held.limit == stated(measured.tps_per_instance):
         text = (
@@ -188,6 +192,26 @@ def _no_reserve(plan: Plan, measured: MeasuredThroughput) -> Iterator[PlanWarnin
     )
 
 
+def _target_without_reserve(plan: Plan, measured: MeasuredThroughput, held: HeldTps) -> str:
+    """That a scaling target of your own leaves too little of an instance, and which one does."""
+    limit = "measured limit"
+    if held.limit < stated(measured.tps_per_instance):
+        limit = "limit that the KV cache of an instance sets"
+    text = (
+        f"the scaling target lets the peak use up to {percent_above(held.used, HELD_SHARE)} of the "
+        f"{limit}; only {HELD_SHARE:.0%} is safe"
+    )
+    scaling = plan.request.scaling
+    name = "invocations_target"
+    target = scaling.invocations_target
+    if target is None:
+        name = "concurrency_target"
+        target = scaling.concurrency_target
+    assert target is not None
+    safe = math.floor(100 * stated(target) * stated(HELD_SHARE) / held.used)
+    return f"{text}. Lower scaling.{name} to {safe / 100:,.10g}" if safe else text
+
+
 def _maximum(plan: Plan) -> Iterator[PlanWarning]:
     """A maximum that the load's peak does not fit under, in any range that can stand."""
     below = [
@@ -197,11 +221,13 @@ def _maximum(plan: Plan) -> Iterator[PlanWarning]:
     ]
     if below:
         worst = min(below, key=lambda standing: standing.fleet.maximum)
+        by_target = plan.held_tps is not None and plan.held_tps.by_target
         yield PlanWarning(
             "maximum-below-peak",
             f"{worst.prefix}the {'maximum' if plan.scaling else 'fixed fleet'} of "
             f"{counted_instances(worst.fleet.maximum)} is below the {plan.needed_for(worst.measured)} "
-            f"that the peak needs with this safety factor{also(below, worst)}",
+            f"that the peak needs with this {'scaling target' if by_target else 'safety factor'}"
+            f"{also(below, worst)}",
         )
 
 
@@ -210,7 +236,7 @@ def _rare(plan: Plan, measured: MeasuredThroughput) -> PlanWarning:
     return PlanWarning(
         "rare-calls",
         f"at most {plain_number(measured.highest_tps * 60, 2)} calls a minute, and an instance holds "
-        f"{readable(float(tps_held(measured, plan.room).limit * 60))}: a fixed fleet of {plan.fleet.initial} serves "
+        f"{readable(float(limit_tps(measured, plan.room) * 60))}: a fixed fleet of {plan.fleet.initial} serves "
         "them, and warm_up.keep_warm keeps it warm. No alarm watches latency, because a percentile "
         "of so few calls is the latency of a single one. Serverless inference, asynchronous "
         "inference, and inference components that scale to zero cost nothing between calls, but "
@@ -246,8 +272,11 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
 def _stated_rises(plan: Plan) -> Iterator[PlanWarning]:
     """Rises as they are stated, which a minimum is too low for."""
     starts = plan.request.start_seconds
+    held = plan.held_tps
+    if held is None:
+        return
     needed = {
-        standing: fewest_for_rises(standing.measured, plan.request.rise_seconds, plan.room)
+        standing: fewest_for_rises(standing.measured, plan.request.rise_seconds, held)
         for standing in plan.under_load
         if standing.measured is not None and standing.measured.states_rises
     }
@@ -296,7 +325,7 @@ def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
     worst = min(below, key=lambda standing: standing.fleet.minimum)
     measured = worst.measured
     assert measured is not None
-    enough = instances_for(measured.peak_tps, worst.held_tps, HELD_SHARE)
+    enough = instances_for(measured.peak_tps, worst.limit_tps, HELD_SHARE)
     yield PlanWarning(
         "jumps-unknown",
         f"{worst.prefix}the minimum of {worst.fleet.minimum} holds "
@@ -313,7 +342,7 @@ def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
 
 def _held(standing: FleetUnderLoad) -> Fraction:
     """What the minimum holds at the measured limit, in requests per second."""
-    return standing.fleet.minimum * standing.held_tps
+    return standing.fleet.minimum * standing.limit_tps
 
 
 def _lateness(start_seconds: int) -> str:

@@ -41,15 +41,17 @@ def contradicted_rises(plan: Plan, shape: Shape, peak_tps: float) -> str:
     rise = largest_rise(shape, peak_tps)
     if rise is None or measured is None or plan.scaling is None or not measured.states_rises:
         return ""
+    held = plan.held_tps
+    assert held is not None
     lag = plan.request.rise_seconds
     recorded = replace(measured, from_tps=None, rise_tps_per_minute=rise.tps_per_minute)
-    needed = fewest_for_rises(recorded, lag, plan.room)
+    needed = fewest_for_rises(recorded, lag, held)
     if measured.rise_tps_per_minute is not None:
         if rise.tps_per_minute <= measured.rise_tps_per_minute:
             return ""
         said = f"rise_tps_per_minute is {readable(measured.rise_tps_per_minute, 4)}"
     else:
-        if needed <= fewest_for_rises(measured, lag, plan.room):
+        if needed <= fewest_for_rises(measured, lag, held):
             return ""
         said = f"from_tps is {readable(measured.from_tps, 4)}"
     minimum = plan.fleet.minimum

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from ..errors.frozen import dataclass
 from ..errors.impossible import falling, out_of_range, refuse
 from ..facts.scaling_rules import IN_MINUTES, IN_SHARE, OUT_DATAPOINTS
-from ..options.throughput import HELD_SHARE, instances_for, stated, tps_held
+from ..options.throughput import HELD_SHARE, instances_for, stated
 from .decisions import IMPOSSIBLE
 
 if TYPE_CHECKING:
-    from ..options.throughput import MeasuredThroughput
+    from ..options.throughput import HeldTps, MeasuredThroughput
 
 METRIC_PERIOD_SECONDS = 60
 """Of SageMakerVariantInvocationsPerInstance: CloudWatch has it once a minute."""
@@ -69,26 +69,22 @@ def rise_seconds(instance_seconds: int, cooldown: int) -> int:
     return METRIC_DELAY_SECONDS + period // 2 + decided + instance_seconds
 
 
-def fewest_for_rises(
-    measured: MeasuredThroughput, lag_seconds: int, room: int | None = None
-) -> int:
+def fewest_for_rises(measured: MeasuredThroughput, lag_seconds: int, held: HeldTps) -> int:
     """The smallest minimum with which scaling follows the rises of traffic that are stated.
 
-    ``room`` is for how many requests the KV cache of an instance has room. With *t* requests per
-    second at an instance's limit, of which scaling uses a share *s*, and a peak of *P*, scaling keeps
-    ``x / (t s)`` instances at a rate of *x*, and never fewer than the minimum *m*.
+    With *t* requests per second at an instance's limit, of which scaling uses a share *s*, and a peak
+    of *P*, scaling keeps ``x / (t s)`` instances at a rate of *x*, and never fewer than the minimum *m*.
 
     - A jump from *f* to *P*: ``P / (0.9 t)``, which bear it for the minutes of :func:`jump_seconds`,
       unless as many are kept at *f*.
     - A rise of *r* per second each second, and a lag of *D* (:func:`rise_seconds`): the worst *x* is ``m t s``, so that
       ``m t >= m t s + r D``, and no more than for a jump. The limit is reached at the lag's end alone.
     """
-    held = tps_held(measured, room)
     holding = instances_for(measured.peak_tps, held.limit, HELD_SHARE)
     if measured.from_tps is not None:
         kept = 0
         if measured.from_tps:
-            kept = instances_for(measured.from_tps, held.planned)
+            kept = instances_for(measured.from_tps, held.kept)
         return 1 if kept >= holding else holding
     if measured.rise_tps_per_minute is not None:
         comes = stated(measured.rise_tps_per_minute) * Fraction(lag_seconds, 60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 from ..facts.prices import HOURS_PER_MONTH
+from ..facts.token_values import is_token
 from ..options.throughput import FEWEST_INSTANCES, counted_instances
 from ..report.document import Cell, Listed, Part, Row, Section, Table
 from ..report.numbers import readable
@@ -149,13 +150,17 @@ def _scaling(plan: Plan) -> str:
         if plan.fleet.minimum == plan.fleet.maximum:
             return "none: minimum and maximum are the same"
         return "none: no throughput is measured"
-    limit = float(plan.held_tps.limit * 60) if plan.held_tps else 0
+    held = plan.held_tps
+    limit = float(held.limit * 60) if held else 0
     if policy.metric == CONCURRENCY_METRIC:
         share = f", {readable(measured.safety_factor * 100, 4)} % of its limit" if measured else ""
         series = plan.tokens.in_flight if plan.tokens else None
-        if series is None or plan.request.scaling.concurrency_target is not None:
-            share = ""  # a number of your own
-        elif series.bound_by_cache:
+        own = series is None or plan.request.scaling.concurrency_target is not None
+        if held is not None and held.by_target:
+            share = f", {readable(float(held.used * 100), 4)} % of its limit"
+        elif own:
+            share = ""
+        elif series is not None and series.bound_by_cache:
             share = ", as many as the KV cache holds"
         return f"{readable(policy.target)} requests in flight per instance{share}"
     share = f", {readable(policy.target / limit * 100, 4)} % of its limit" if limit else ""
@@ -210,6 +215,8 @@ def _assumed(plan: Plan) -> Iterator[str]:
             f"every instance is an {request.serving.instance_type}, the slowest of the pools, except "
             "in the cost"
         )
+    if text := _assumed_load(plan):
+        yield text
     yield "instances spread evenly"
     if outage := assumed_outage(plan):
         yield outage
@@ -227,6 +234,22 @@ def _assumed(plan: Plan) -> Iterator[str]:
         )
     if plan.inference_ami is not None and request.serving.inference_ami is None:
         yield "the AMI of SageMaker's SDK"
+
+
+def _assumed_load(plan: Plan) -> str:
+    """What a scaling target of your own is taken for where it says no requests per second."""
+    held = plan.held_tps
+    own = plan.request.scaling
+    is_stated = own.invocations_target is not None or own.concurrency_target is not None
+    if plan.scaling is None or held is None or not is_stated or held.by_target:
+        return ""
+    why = "your target says it only with throughput.concurrency_per_instance"
+    if is_token(plan.scaling.target):
+        why = "your target is known at deployment only"
+    return (
+        f"your scaling target keeps an instance at {readable(float(held.used * 100), 4)} % of its "
+        f"limit, as the safety factor would: {why}"
+    )
 
 
 def explained(plan: Explanation, *, verbose: bool, said: Container[str] = ()) -> Sequence[Part]:

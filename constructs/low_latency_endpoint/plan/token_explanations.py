@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AWS_DOCS
-from ..options.throughput import stated, tps_held
+from ..options.throughput import limit_tps, stated
 from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision, PlanWarning
 from .floor_explanations import first_token_warnings
@@ -202,6 +202,8 @@ def cache_note(plan: Plan) -> str:
     series = plan.tokens.in_flight if plan.tokens else None
     if series is None or not series.room or not series.bound_by_cache:
         return ""
+    if plan.held_tps is not None and plan.held_tps.by_target:
+        return ""
     return (
         f"; the KV cache holds {series.room:,} of the {readable(series.safe)} requests in flight that "
         f"would be in reach, so {plain_number(float(series.share), 3)} of the limit is counted with, and not "
@@ -211,10 +213,10 @@ def cache_note(plan: Plan) -> str:
 
 def cache_limit(plan: Plan, measured: MeasuredThroughput) -> dict[str, Any]:
     """What the KV cache lets an instance hold, as an input; none where it allows what is measured."""
-    held = tps_held(measured, plan.room)
-    if held.limit == stated(measured.tps_per_instance):
+    limit = limit_tps(measured, plan.room)
+    if limit == stated(measured.tps_per_instance):
         return {}
-    return {"TPS that its KV cache holds": float(held.limit)}
+    return {"TPS that its KV cache holds": float(limit)}
 
 
 def prefix_note(plan: Plan) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..errors.frozen import dataclass
 from ..errors.impossible import out_of_range
-from ..options.throughput import stated, tps_held
+from ..options.throughput import limit_tps, stated
 from .decisions import numbers_of
 from .endpoint_request import EndpointRequest
 
@@ -97,8 +97,7 @@ def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan 
         rates = {
             "output_tokens": measured.highest_tps * traffic.mean_output,
             "input_tokens": measured.highest_tps * traffic.mean_input,
-            "output_tokens_per_instance": float(tps_held(measured, room).limit)
-            * traffic.mean_output,
+            "output_tokens_per_instance": float(limit_tps(measured, room)) * traffic.mean_output,
         }
     return TokenPlan(
         thresholds=tuple(_thresholds(request, overhead_share)),

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 from ..options.throughput import (
     FEWEST_INSTANCES,
     HELD_SHARE,
-    MeasuredThroughput,
+    HeldTps,
     counted_instances,
     instances_for,
     stated,
@@ -22,7 +23,7 @@ from ..options.throughput import (
 from ..report.numbers import percent_above, plain_number, readable
 from .decisions import PlanWarning
 from .fleet_under_load import Fleet, FleetUnderLoad, FleetWithoutZone, also
-from .plan import Plan
+from .plan import Plan, needed_at_peak
 from .scaling_pace import fewest_for_rises
 
 
@@ -122,12 +123,12 @@ def _remedies(plan: Plan, standing: FleetUnderLoad, case: _Case) -> Iterator[str
         f"raise the minimum{whose} to {minimum:,}"
         f"{_higher_maximum(plan, standing, minimum + 1, raised)}"
     )
-    factor = _safe_factor(plan, standing)
-    if factor is not None:
-        instances = max(standing.fleet.at_peak, _needed_with(standing, factor))
+    lower = _safe_load(plan, standing)
+    if lower is not None:
+        instances = max(standing.fleet.at_peak, _needed_with(standing, lower.held_tps))
         yield (
-            f"lower the safety factor to {plain_number(factor)}, for "
-            f"{counted_instances(instances)} at the peak{_maxima_to_raise(plan, factor)}"
+            f"lower {lower.words}, for "
+            f"{counted_instances(instances)} at the peak{_maxima_to_raise(plan, lower.held_tps)}"
         )
 
 
@@ -150,11 +151,11 @@ def _follows(plan: Plan, standing: FleetUnderLoad) -> bool:
     return plan.request.instances.max is None and not _of_action(plan, standing)
 
 
-def _maxima_to_raise(plan: Plan, factor: float) -> str:
-    """The maxima that are stated, and too low for the peak with a lower safety factor."""
+def _maxima_to_raise(plan: Plan, held_tps: HeldTps) -> str:
+    """The maxima that are stated, and too low for the peak with a lower load of an instance."""
     needed: dict[str, int] = {}
     for standing in plan.under_load:
-        instances = _needed_with(standing, factor)
+        instances = _needed_with(standing, held_tps)
         if standing.fleet.maximum < instances and not _follows(plan, standing):
             whose = _of_action(plan, standing)
             needed[whose] = max(instances, needed.get(whose, 0))
@@ -164,55 +165,74 @@ def _maxima_to_raise(plan: Plan, factor: float) -> str:
     return f", and raise {', '.join(maxima)} or more"
 
 
-def _needed_with(standing: FleetUnderLoad, factor: float) -> int:
-    """Instances that the peak of a range needs with another safety factor."""
-    assert standing.measured is not None
-    measured = replace(standing.measured, safety_factor=factor)
-    return instances_for(measured.peak_tps, tps_held(measured, standing.room).planned)
+def _needed_with(standing: FleetUnderLoad, held_tps: HeldTps) -> int:
+    """Instances that the peak of a range needs with another load of an instance."""
+    needed = needed_at_peak(standing.measured, held_tps)
+    assert needed is not None
+    return needed
 
 
-def _safe_factor(plan: Plan, standing: FleetUnderLoad) -> float | None:
-    """The largest safety factor, in hundredths, with which a range survives a zone outage.
+class _LowerLoad(NamedTuple):
+    """A lower load at which scaling would keep an instance, and the setting that brings it."""
 
-    At its peak and at its minimum. ``None`` if there is none, or if the instances follow a target of
-    your own.
+    held_tps: HeldTps
+    words: str
+
+
+def _safe_load(plan: Plan, standing: FleetUnderLoad) -> _LowerLoad | None:
+    """The highest load of an instance with which a range survives a zone outage; ``None`` if none.
+
+    At its peak and at its minimum.
     """
-    measured = standing.measured
-    scaling = plan.request.scaling
-    own_target = scaling.invocations_target or scaling.concurrency_target
-    if measured is None or own_target is not None:
-        return None
-    lower = math.ceil(100 * stated(measured.safety_factor))
-    for hundredths in range(lower - 1, 0, -1):
-        factor = hundredths / 100
-        changed = _with_factor(plan, standing, factor)
+    for lower in _lower_loads(plan):
+        changed = _with_load(plan, standing, lower.held_tps)
         if _is_safe(changed.outage_at_peak) and _is_safe(changed.outage_at_minimum):
-            return factor
+            return lower
     return None
 
 
-def _with_factor(plan: Plan, standing: FleetUnderLoad, factor: float) -> FleetUnderLoad:
-    """A range with another safety factor, and a maximum that lets it have what the peak needs."""
-    assert standing.measured is not None
+def _lower_loads(plan: Plan) -> Iterator[_LowerLoad]:
+    """Lower loads by hundredths of the limit: of the safety factor, or of your own scaling target.
+
+    None for a target in requests in flight.
+    """
+    measured = plan.request.throughput
+    held = plan.held_tps
+    scaling = plan.request.scaling
+    if measured is None or held is None or scaling.concurrency_target is not None:
+        return
+    if scaling.invocations_target is None:
+        for hundredths in range(math.ceil(100 * stated(measured.safety_factor)) - 1, 0, -1):
+            factor = hundredths / 100
+            lower = tps_held(replace(measured, safety_factor=factor), plan.room, scaling)
+            yield _LowerLoad(lower, f"the safety factor to {plain_number(factor)}")
+    elif held.by_target:
+        for hundredths in range(min(math.ceil(100 * held.used), 100) - 1, 0, -1):
+            target = math.floor(held.limit * 60 * hundredths / 100)
+            if target:
+                lower = held._replace(kept=Fraction(target, 60))
+                yield _LowerLoad(lower, f"scaling.invocations_target to {target:,}")
+
+
+def _with_load(plan: Plan, standing: FleetUnderLoad, held_tps: HeldTps) -> FleetUnderLoad:
+    """A range with another load of an instance, and a maximum with room for what the peak needs."""
     fleet = standing.fleet
-    measured = replace(standing.measured, safety_factor=factor)
-    at_peak = max(fleet.at_peak, _needed_with(standing, factor))
-    minimum = min(fleet.minimum, _derived_minimum(plan, standing, measured))
+    at_peak = max(fleet.at_peak, _needed_with(standing, held_tps))
+    minimum = min(fleet.minimum, _derived_minimum(plan, standing, held_tps))
     initial = max(at_peak, minimum)
     changed = Fleet(at_peak, minimum, initial, max(fleet.maximum, initial))
-    kept_tps = standing.kept_tps
-    if kept_tps is not None:
-        kept_tps = min(kept_tps, tps_held(measured, standing.room).planned)
-    return standing._replace(fleet=changed, measured=measured, kept_tps=kept_tps)
+    return standing._replace(fleet=changed, held_tps=held_tps)
 
 
-def _derived_minimum(plan: Plan, standing: FleetUnderLoad, measured: MeasuredThroughput) -> int:
-    """The minimum of a range with another safety factor, where nobody states it."""
+def _derived_minimum(plan: Plan, standing: FleetUnderLoad, held_tps: HeldTps) -> int:
+    """The minimum of a range with another load of an instance, where nobody states it."""
     stated_minimum = plan.request.instances.min
     if plan.request.scaling.schedule or (stated_minimum is not None and not standing.name):
         return standing.fleet.minimum
+    assert standing.measured is not None
     lowest = stated_minimum or max(standing.zones, FEWEST_INSTANCES)
-    return max(lowest, fewest_for_rises(measured, plan.request.rise_seconds, standing.room))
+    rises = fewest_for_rises(standing.measured, plan.request.rise_seconds, held_tps)
+    return max(lowest, rises)
 
 
 def _is_safe(outage: FleetWithoutZone | None) -> bool:
@@ -223,7 +243,7 @@ def _enough_at_peak(standing: FleetUnderLoad) -> int:
     """The fewest instances of which a zone outage leaves enough for the peak."""
     measured = standing.measured
     assert measured is not None
-    left = instances_for(measured.peak_tps, standing.held_tps, HELD_SHARE)
+    left = instances_for(measured.peak_tps, standing.limit_tps, HELD_SHARE)
     return -(-left * standing.zones // (standing.zones - 1))
 
 
