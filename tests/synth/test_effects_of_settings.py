@@ -71,6 +71,8 @@ TWO = {
     "inference_mode": "Direct",
 }
 MANY = [at("scorer", data={"s3": "s3://my-bucket/models/"}, multi_model=True)]
+OF_ONE_MODEL = {"text": "one", "target_model": "a.tar.gz"}
+OF_MANY = {".containers": MANY, ".warm_up.payload.target_model": "a.tar.gz"}
 POOLS = {
     ".instance_pools": [
         {"instance_type": "ml.m7i.12xlarge", "priority": 1, "tps_per_instance": 300},
@@ -139,7 +141,6 @@ FULL_PAYLOAD = {
     "data": {"inputs": "A"},
     "content_type": "application/json",
     "accept": "text/csv",
-    "target_model": "a.tar.gz",
     "target_container": "second",
 }
 SHARED: list[Row] = [
@@ -303,7 +304,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {".warm_up": GONE},
             {".warm_up.requests": 500},
             {
-                **below(".warm_up.payload", content_type="text/plain", target_model="a.tar.gz"),
+                **below(".warm_up.payload", content_type="text/plain"),
                 **below(".warm_up.payload", accept="text/csv", target_container="second"),
                 ".warm_up.payload.data.inputs": "Another.",
             },
@@ -401,7 +402,16 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             LOCAL,
             below(".alarms", gpu_utilization=50, gpu_memory_utilization=50, model_error_rate=0.05),
         ),
-        ({".containers": MANY}, below(".alarms", cache_miss_rate=0.05, model_loading_wait="1s")),
+        (OF_MANY, below(".alarms", cache_miss_rate=0.05, model_loading_wait="1s")),
+        (OF_MANY, {".warm_up.payload.target_model": "b.tar.gz"}),
+        (
+            {".containers": MANY, ".warm_up.payload": [OF_ONE_MODEL]},
+            {".warm_up.payload[0].target_model": "b.tar.gz"},
+        ),
+        (
+            {**OF_MANY, ".canary": {"payload": OF_ONE_MODEL}},
+            {".canary.payload.target_model": "b.tar.gz"},
+        ),
         ({".warm_up.payload": {"text": "one"}}, {".warm_up.payload.text": "two"}),
         ({".warm_up.payload": OF_FILE}, {".warm_up.payload.file": "payload.json"}),
         (
@@ -413,7 +423,7 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {".canary": GONE},
             below(".canary", longest_connect="5ms", zone_difference="7ms"),
             {
-                **below(".canary.payload", content_type="text/plain", target_model="b.tar.gz"),
+                **below(".canary.payload", content_type="text/plain"),
                 **below(".canary.payload", accept="text/plain", target_container="third"),
                 ".canary.payload.data.inputs": "Another.",
             },
@@ -428,6 +438,10 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
     Effect.DEPLOYMENT: [
         (PEAKS, {".throughput.peaks": GONE}),  # and with it initial instances
         (
+            {".warm_up": GONE},  # whose payload would have to name a model
+            {f"{FIRST}.multi_model": True, DATA: {"s3": "s3://my-bucket/models/"}},
+        ),
+        (
             {},
             {IMAGE: {"uri": "registry.example.com/scorer:1"}},
             {f"{IMAGE}.dlc.repository": "pytorch-inference"},
@@ -436,7 +450,6 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
             {DATA: {"s3_prefix": "s3://my-bucket/b/"}},
             PACKED,
             below(FIRST, environment={"HF_TASK": "fill-mask"}, model_package="fraud/7"),
-            {f"{FIRST}.multi_model": True, DATA: {"s3": "s3://my-bucket/models/"}},
             {".throughput.peak_tps": 2000},
             {".throughput.tps_per_instance": 250},
             {".throughput.safety_factor": 0.5},
@@ -471,8 +484,12 @@ OF_ENDPOINTS: dict[Effect, list[Row]] = {
         ({**BUILT, ".instance_type": "ml.unknown.large"}, {f"{IMAGE}.platform": "linux/amd64"}),
         (PREFIXED, {f"{DATA}.accept_eula": True}, {f"{DATA}.s3_prefix": "s3://my-bucket/b/"}),
         ({f"{FIRST}.model_package": "fraud/7"}, {f"{FIRST}.model_package": "fraud/8"}),
-        (below("", **TWO), {f"{FIRST}.hostname": "another"}, {".inference_mode": "Serial"}),
-        ({".containers": MANY}, {f"{FIRST}.model_cache": False}),
+        (
+            {**below("", **TWO), ".warm_up.payload.target_container": "one"},
+            {f"{FIRST}.hostname": "another"},
+            {".inference_mode": "Serial"},
+        ),
+        (OF_MANY, {f"{FIRST}.model_cache": False}),
         (FIXED, {".instance_type": LARGER}, {".variant_name": "blue"}),
         (POOLS, {".instance_pools[0].priority": 3}),
         (OF_VLLM, CHALLENGED, {f"{IMAGE}.dlc.repository": "sglang"}),

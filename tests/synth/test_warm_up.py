@@ -154,7 +154,7 @@ def test_another_payload_is_tried_at_once(new_stack, parts, template_of):
     for payload in (
         PAYLOAD,
         WarmUpPayload(data={"inputs": "I hate you."}),
-        WarmUpPayload(data={"inputs": "I like you."}, target_model="a.tar.gz"),
+        WarmUpPayload(data={"inputs": "I like you."}, target_container="a"),
         [PAYLOAD, PAYLOAD],
     ):
         stack = new_stack()

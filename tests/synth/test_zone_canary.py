@@ -12,6 +12,7 @@ from aws_cdk import aws_sns as sns
 from low_latency_endpoint import (
     AlarmOptions,
     CanaryOptions,
+    KeepWarmOptions,
     RuntimePrivateLink,
     WarmUpOptions,
     WarmUpPayload,
@@ -224,6 +225,20 @@ class TestPattern:
     def test_without_a_payload(self, stack, parts):
         with refused("LLE928"):
             parts.pattern(stack, canary=CanaryOptions())
+
+    def test_a_model_is_named_where_there_is_one(self, stack, parts):
+        with refused("LLE929"):
+            parts.pattern(
+                stack, canary=CanaryOptions(payload=WarmUpPayload(text="x", target_model="a"))
+            )
+
+    def test_nor_beside_keep_warm(self, stack, parts):
+        with refused("LLE929"):
+            parts.pattern(
+                stack,
+                warm_up=WarmUpOptions(payload=PAYLOAD, keep_warm=KeepWarmOptions()),
+                alarms=AlarmOptions(expect_traffic=True),
+            )
 
     def test_an_alarm_on_silence_would_never_go_off(self, stack, parts):
         with refused("LLE929"):

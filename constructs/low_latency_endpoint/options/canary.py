@@ -15,13 +15,14 @@ from .rules import EXCLUDES_ANOTHER
 from .warm_up import WarmUpOptions, WarmUpPayload
 
 
-def silence_beside_canary(got: str, where: str = "") -> ConfigurationError:
-    """An alarm on silence that would never go off."""
+def silence_beside(sender: str, got: str, where: str = "") -> ConfigurationError:
+    """An alarm on silence that would never go off beside what sends requests of its own."""
     return EXCLUDES_ANOTHER.error(
         got=got,
         allowed="one of the two",
-        what="the canary's requests are traffic: an alarm on silence never goes off beside it",
-        fix="Remove alarms.expect_traffic: the canary tells when callers get no answer.",
+        what=f"the requests of {sender} are traffic: an alarm on silence never goes off beside them",
+        fix=f"Remove alarms.expect_traffic or {sender}: a canary tells when callers get no answer, and "
+        "nothing can tell that callers are silent while other requests come.",
         where=where,
     )
 

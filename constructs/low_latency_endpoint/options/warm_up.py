@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from ..errors.findings import Finding, breaches, finding
+from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import warm_up_rules as rules
 from ..facts.limit_kinds import Range
 from ..facts.token_values import is_token
 from .argument_kinds import checked_arguments
 from .option import Lasting, Option, Options, Touched
-from .rules import EXCLUDES_ANOTHER
+from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 _MINUTE = timedelta(minutes=1)
 
@@ -127,6 +127,45 @@ class WarmUpPayload(Options):
             value = getattr(self, name)
             if value is not None and not is_token(value):
                 yield from breaches((name,), rules.check_header, header, value)
+
+
+def rules_of_targets(
+    payloads: Mapping[Place, WarmUpPayload], *, multi_model: bool, direct: bool
+) -> Iterator[Finding]:
+    """Payloads name the model or the container that the endpoint lets callers choose, and no other.
+
+    SageMaker refuses a request to a multi-model endpoint without TargetModel, and one to another
+    endpoint with it. ``direct`` is whether callers choose a container by its hostname.
+    """
+    for place, payload in payloads.items():
+        if multi_model and payload.target_model is None:
+            yield finding(
+                NEEDS_ANOTHER,
+                *place,
+                got="a payload without target_model",
+                allowed="target_model, beside multi_model",
+                what="a request to a multi-model endpoint names its model; SageMaker refuses others",
+                fix="Add target_model: the archive's name below the prefix.",
+            )
+        if not multi_model and payload.target_model is not None:
+            yield finding(
+                EXCLUDES_ANOTHER,
+                *place,
+                "target_model",
+                got="target_model without multi_model",
+                allowed="one of the two",
+                what="SageMaker refuses requests that name a model where an endpoint has one",
+                fix="Remove target_model, or set multi_model of the container.",
+            )
+        if direct and payload.target_container is None:
+            yield finding(
+                NEEDS_ANOTHER,
+                *place,
+                got="a payload without target_container",
+                allowed="target_container, beside inference_mode Direct",
+                what="with direct invocation a request names the container that answers",
+                fix="Add target_container: the container's hostname.",
+            )
 
 
 def _known(what: str, value: str) -> str:

@@ -28,7 +28,7 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds, error_share
 from ..options.argument_kinds import checked_arguments
-from ..options.canary import CanaryOptions, canary_bytes, canary_payload, silence_beside_canary
+from ..options.canary import CanaryOptions, canary_bytes, canary_payload, silence_beside
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.latency_target import LatencyTarget
 from ..options.load import TokenTraffic
@@ -354,7 +354,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             )
             self.endpoint.roll_back_on(*rollback.alarms.values())
         self.shadow_alarms = shadow_alarms(self, self.endpoint, self.plans, alarms)
-        self.warm_up = self._warm_up(warm_up, latency) if warm_up else None
+        self.warm_up = self._warm_up(warm_up, latency, alarms) if warm_up else None
         self._explain()
         self.node.default_child = self.endpoint.cfn_endpoint
 
@@ -441,9 +441,15 @@ class LowLatencyEndpoint(MetricSource, Construct):
             return True
         return scaling.keep_counts
 
-    def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget | None) -> WarmUp | None:
+    def _warm_up(
+        self, stated: WarmUpOptions, latency: LatencyTarget | None, alarms: AlarmOptions
+    ) -> WarmUp | None:
         from ..warm_up.warm_up import WarmUp  # loads Events, SQS and more, for those who warm up
 
+        if stated.keep_warm is not None and alarms.expect_traffic:
+            raise silence_beside(
+                "warm_up.keep_warm", "alarms.expect_traffic beside keep_warm", path_of(self)
+            )
         requests = max(plan.warm_up_requests for plan in self.plans.values())
         if not requests:
             return None
@@ -463,7 +469,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         from ..warm_up.zone_canary import ZoneCanary
 
         if alarms.expect_traffic:
-            raise silence_beside_canary("alarms.expect_traffic beside a canary", path_of(self))
+            raise silence_beside("canary", "alarms.expect_traffic beside a canary", path_of(self))
         planned = self.plan.thresholds("OverheadLatency").values()
         difference = timedelta(milliseconds=min(planned)) if planned else None
         return ZoneCanary(

@@ -24,7 +24,7 @@ from ..facts.rules import (
 )
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.alarms import AlarmOptions
-from ..options.canary import CanaryOptions, silence_beside_canary
+from ..options.canary import CanaryOptions, silence_beside
 from ..options.container import ContainerSettings, rules_of_model
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.load import LoadOptions
@@ -41,7 +41,7 @@ from ..options.option import (
 )
 from ..options.rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN, SHADOW_SHARE
 from ..options.variant import FurtherOptions, InstanceOptions, PlannedPool
-from ..options.warm_up import WarmUpOptions
+from ..options.warm_up import WarmUpOptions, WarmUpPayload, rules_of_targets
 from ..options.written_to_s3 import CoreDump
 from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
 
@@ -313,7 +313,27 @@ class EndpointSettings(
         if self.alarms.expect_traffic:
             yield (
                 ("alarms", "expect_traffic"),
-                silence_beside_canary("expect_traffic beside a canary"),
+                silence_beside("canary", "expect_traffic beside a canary"),
+            )
+
+    def _rules_of_payloads(self) -> Iterator[Finding]:
+        """What is sent names a model if the endpoint has many, and is not alone where silence pages."""
+        payloads: dict[Place, WarmUpPayload] = {}
+        if self.warm_up is not None:
+            for index, payload in enumerate(self.warm_up.payloads):
+                payloads["warm_up", "payload", index] = payload
+        if self.canary is not None and self.canary.payload is not None:
+            payloads["canary", "payload"] = self.canary.payload
+        yield from rules_of_targets(
+            payloads,
+            multi_model=any(container.multi_model for container in self.containers),
+            direct=self.inference_mode == "Direct",
+        )
+        keeps_warm = self.warm_up is not None and self.warm_up.keep_warm is not None
+        if keeps_warm and self.alarms.expect_traffic:
+            yield (
+                ("alarms", "expect_traffic"),
+                silence_beside("warm_up.keep_warm", "expect_traffic beside keep_warm"),
             )
 
     def _rules_of_pools(self) -> Iterator[Finding]:

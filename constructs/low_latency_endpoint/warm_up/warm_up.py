@@ -37,6 +37,7 @@ from .lambda_functions import (
     payload_digest,
     sender_group,
 )
+from .payload_targets import check_targets
 
 DEFAULT_REQUESTS = 100
 
@@ -112,7 +113,8 @@ class WarmUp(Construct):
 
         Raises:
             ConfigurationError: LLE541 for no request, LLE545 and LLE546 for the file of a payload,
-                LLE216 for a network of another VPC, LLE553 for keep-warm requests that count as
+                LLE216 for a network of another VPC, LLE928 and LLE929 for payloads without the model
+                that a multi-model endpoint needs, or with one, LLE553 for keep-warm requests that count as
                 traffic, LLE807 for arguments of another kind.
         """
         super().__init__(scope, id)
@@ -123,6 +125,7 @@ class WarmUp(Construct):
         )
         seconds = int(seconds_of(options.timeout))
         private_link.check_serves(network, path)
+        check_targets(endpoint, options.payloads, path)
         if any(len(payload.body) > MODEL_BODY_BYTES for payload in options.payloads):
             warn(
                 self,

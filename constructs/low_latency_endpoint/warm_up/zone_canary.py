@@ -38,6 +38,7 @@ from ..plan.rights import calling_endpoint
 from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import path_below, stack_of
 from .lambda_functions import DeadLetters, WarmUpFunction, function_code, sender_group
+from .payload_targets import check_targets
 
 _TIMEOUT_SECONDS = 150  # two requests, each of the 60 s that SageMaker waits for a model
 _IGNORED = cloudwatch.TreatMissingData.IGNORE
@@ -125,6 +126,7 @@ class ZoneCanary(Construct):
             raise NEEDS_ANOTHER.error(
                 got="a canary without a payload", allowed="options.payload", where=path
             )
+        check_targets(endpoint, [payload], path)
         self._endpoint, self._options = endpoint, options
         self._zonal = bool(private_link.zonal_dns_names)
         self._compares_names = self._zonal and private_link.private_dns
