@@ -57,7 +57,8 @@ def said(sentences: list[str] | str) -> str:
 def test_simulated_times_nobody_measured() -> None:
     model = model_of()
     times = [(seconds, cv) for seconds in (0.016, 0.032) for cv in (0.5, 1.0)]
-    text = said(conditional_sentences(model, dict.fromkeys(times, UNKNOWN), 53_900))
+    (target,) = model.targets
+    text = said(conditional_sentences(model, {target: dict.fromkeys(times, UNKNOWN)}, 53_900))
     assert "Too few requests to tell whether a mean of 16 ms, 32 ms keeps" in text
     assert "--requests 54000" in text
 
@@ -71,11 +72,13 @@ def test_simulated_times_nobody_measured() -> None:
 )
 def test_a_time_that_was_found_out_is_said(slow: Estimate, expected: str) -> None:
     found = {(0.016, 0.5): Estimate(0.02, 0.001), (0.032, 0.5): slow}
-    text = " ".join(conditional_sentences(model_of(), found, 1))
+    model = model_of()
+    (target,) = model.targets
+    text = " ".join(conditional_sentences(model, {target: found}, 1))
     assert expected in text
     assert "Up to 16 ms" in text
     missed = dict.fromkeys(found, Estimate(9.0, 0.1))
-    text = " ".join(conditional_sentences(model_of(), missed, 1))
+    text = " ".join(conditional_sentences(model, {target: missed}, 1))
     assert "None of the times tried keeps p99" in text
     assert "Too few" not in text
 

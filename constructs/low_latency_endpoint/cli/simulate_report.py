@@ -20,13 +20,14 @@ from ..report.charts import PALETTE, Chart, Line, Panel
 from ..report.document import Table
 from ..report.numbers import milliseconds, readable
 from ..simulate import Shape, SimulationResult
-from ..simulate.assumptions import SimulatedEndpoint
+from ..simulate.assumptions import ModelTarget, SimulatedEndpoint
 from .output import print_document, print_json
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
     from ..report.document import Document, Tone
     from ..simulate import Comparison
+    from ..simulate.estimates import Estimate
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,6 @@ class SimulationReport:
             burn_rate_sentences,
             steady_sentences,
             steady_table,
-            verdict_of,
             with_label,
         )
 
@@ -210,21 +210,10 @@ class SimulationReport:
             said += burn_rate_sentences(self.plan.request.slow_limit, result)
             self.sentences += [with_label(label, sentence) for sentence in said]
             self._keep(
-                label,
-                {
-                    "steady": result.to_dict(),
-                    "verdicts": {
-                        f"p{target.percentile:g}": {
-                            "callers_target_ms": 1000 * target.callers,
-                            "model_target_ms": 1000 * target.model,
-                            "verdict": verdict_of(target, result),
-                        }
-                        for target in model.targets
-                    },
-                },
+                label, {"steady": result.to_dict(), "verdicts": _verdicts(model.targets, result)}
             )
         self._assume(results.values())
-        self.tables.append(steady_table(results))
+        self.tables.append(steady_table(results, self.model.targets))
         self.charts.append(lambda: latency_chart(results, self.model))
         peaks = [self.data, *self.data.get("other_peaks", {}).values()]
         found = {verdict["verdict"] for peak in peaks for verdict in peak["verdicts"].values()}
@@ -262,33 +251,28 @@ class SimulationReport:
     def _at_a_peak_if(self, label: str, model: SimulatedEndpoint) -> SimulationResult:
         """Keep what follows at one peak without a measured service time; return the last result."""
         from ..simulate import simulate as run
-        from ..simulate.wording import conditional_sentences, conditional_table
+        from ..simulate.wording import conditional_sentences, conditional_table, simulated_value
 
-        found = {}
-        requests = 0
+        results = {}
         for seconds in model.possible_service_seconds:
             for variation in (0.5, 1.0):
-                result = run(model.taking(seconds, variation).steady(), **self._run_options())
-                found[seconds, variation] = result.percentile(99.0)
-                requests = max(requests, result.requests_needed(99.0))
-        self.sentences += conditional_sentences(model, found, requests, label)
-        self.tables.append(replace(conditional_table(found, model), title=label))
-        self._keep(
-            label,
-            {
-                "verdicts": {},
-                "if_a_call_takes": [
-                    {
-                        "mean_service_ms": 1000 * seconds,
-                        "variation": variation,
-                        "p99_ms": 1000 * p99.mean,
-                        "half_width": 1000 * p99.half_width if p99.tells else None,
-                    }
-                    for (seconds, variation), p99 in found.items()
-                ],
-            },
-        )
-        return result
+                scenario = model.taking(seconds, variation).steady()
+                results[seconds, variation] = run(scenario, **self._run_options())
+        needed = [
+            result.requests_needed(target.percentile)
+            for result in results.values()
+            for target in model.targets
+        ]
+        found = {
+            target: {tried: simulated_value(target, result) for tried, result in results.items()}
+            for target in model.targets
+        }
+        p99 = {tried: result.percentile(99.0) for tried, result in results.items()}
+        shown = {"p99": p99} | {target.name: values for target, values in found.items()}
+        self.sentences += conditional_sentences(model, found, max(needed, default=0), label)
+        self.tables.append(replace(conditional_table(shown, model), title=label))
+        self._keep(label, {"verdicts": {}, "if_a_call_takes": _possible_latencies(shown)})
+        return next(reversed(results.values()))
 
     def _assume(self, results: Iterable[SimulationResult]) -> None:
         """Name every input of steady fleets, each once, and what the intervals cover."""
@@ -314,6 +298,8 @@ class SimulationReport:
         from ..simulate import compare
         from ..simulate.wording import change_table, comparison_sentence, steady_table, with_label
 
+        # Without a measured service time there is no verdict.
+        targets = self.model.targets if self.model.measured else ()
         results = []
         for label, model in self.model.peaks:
             both: Comparison = compare(
@@ -328,12 +314,17 @@ class SimulationReport:
             self.sentences.append(with_label(label, sentence))
             self.tables += [
                 replace(table, title=label)
-                for table in (steady_table(both.results), change_table(both))
+                for table in (steady_table(both.results, targets), change_table(both))
             ]
             self.charts.append(partial(latency_chart, both.results, model, label))
             self._keep(
                 label,
-                {"routing": {name: result.to_dict() for name, result in both.results.items()}},
+                {
+                    "routing": {
+                        name: {**result.to_dict(), "verdicts": _verdicts(targets, result)}
+                        for name, result in both.results.items()
+                    }
+                },
             )
         self._assume(results)
         if self.plan.routing == "PREFIX_AWARE":
@@ -346,7 +337,7 @@ class SimulationReport:
         """The plan's scaling on shapes of traffic."""
         from ..plan.recorded_rise import contradicted_rises
         from ..simulate import simulate as run
-        from ..simulate.wording import gives_up, shape_row, shape_sentence
+        from ..simulate.wording import gives_up, not_judged_over_time, shape_row, shape_sentence
 
         rows = []
         self.data = {"traffic": {}}
@@ -373,7 +364,7 @@ class SimulationReport:
             rows.append(shape_row(one, result))
             over = result.time_over_target
             answered = answered and result.answered
-            judged = judged and (over is not None or not self.model.targets)
+            judged = judged and not not_judged_over_time(self.model.targets)
             late = late or gives_up(result) or (over is not None and over.mean > 0)
             self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
@@ -464,6 +455,36 @@ class SimulationReport:
             verdict=first,
             tone=self.tone,
         )
+
+
+def _verdicts(targets: Sequence[ModelTarget], result: SimulationResult) -> dict[str, Any]:
+    """Where a result lies against each target, for machines."""
+    from ..simulate.wording import verdict_of
+
+    return {
+        target.name: {
+            "callers_target_ms": 1000 * target.callers,
+            "model_target_ms": 1000 * target.model,
+            "verdict": verdict_of(target, result),
+        }
+        for target in targets
+    }
+
+
+def _possible_latencies(
+    found: Mapping[str, Mapping[tuple[float, float], Estimate]],
+) -> list[dict[str, float | None]]:
+    """Latencies by name for each mean time and variation that was tried, for machines."""
+    rows: dict[tuple[float, float], dict[str, float | None]] = {}
+    for name, values in found.items():
+        width = "half_width" if name == "p99" else f"{name}_half_width"
+        for (seconds, variation), value in values.items():
+            row = rows.setdefault(
+                (seconds, variation), {"mean_service_ms": 1000 * seconds, "variation": variation}
+            )
+            row[f"{name}_ms"] = 1000 * value.mean
+            row[width] = 1000 * value.half_width if value.tells else None
+    return list(rows.values())
 
 
 def _times_of_the_mean(percentiles: Sequence[float]) -> str:

@@ -30,6 +30,7 @@ from .plan import (
     held_by_instance,
     kept_for_overhead,
     needed_at_peak,
+    share_of_target,
 )
 from .routing import recommend_routing
 from .scaling_pace import SCALE_IN_SECONDS, fewest_for_rises
@@ -265,7 +266,7 @@ def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
             statistic,
             target,
             float(share),
-            min(float(stated(target) * share), target),
+            share_of_target(target, share),
             latency_window(request.alarm_window, statistic, request.peak_tps),
         )
 

@@ -260,6 +260,11 @@ def kept_for_overhead(request: EndpointRequest) -> Fraction:
     )
 
 
+def share_of_target(target: float, share: Fraction) -> float:
+    """A share of a target in milliseconds; never more than the target, whatever is rounded."""
+    return min(float(stated(target) * share), target)
+
+
 def held_by_instance(request: EndpointRequest, room: int | None) -> HeldTps | None:
     """What one instance of a request holds, at all peaks alike; ``None`` without a throughput.
 

@@ -13,7 +13,14 @@ from ..facts.durations import seconds_of
 from ..facts.scaling_rules import wanted_capacity
 from ..options.deployment import DeploymentPolicy, default_deployment
 from ..options.throughput import MeasuredThroughput, counted_instances
-from ..plan.plan import CONCURRENCY_METRIC, Plan, ScalingPolicy, ServedPeak
+from ..plan.plan import (
+    CONCURRENCY_METRIC,
+    Plan,
+    ScalingPolicy,
+    ServedPeak,
+    kept_for_overhead,
+    share_of_target,
+)
 from ..plan.scaling_pace import INSTANCE_SECONDS, SCALE_IN_SECONDS, SCALE_OUT_SECONDS
 from ..plan.set_times import SetTimes, TimesAlong
 from ..plan.traffic_shapes import Shape
@@ -27,7 +34,6 @@ from .fleet_changes import (
     ZoneOutage,
 )
 from .load_test_result import LoadTestResult
-from .replication import PERCENTILES
 from .scenario import CONCURRENCY, SLOPE, Scenario, busy_rate
 from .scenario_sentences import scenario_sentences
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
@@ -49,14 +55,13 @@ LANGUAGE_MODEL = rule(
 BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held
 SERVICE_SHARE = 0.6  # of the model's part of the target that the service time's own p99 takes
 VARIATION_ASSUMED = 0.5
-_COUNTED = {f"p{percentile:g}" for percentile in PERCENTILES}
 _Z99 = 2.3263478740408408  # normal quantile
 
 
 class ModelTarget(NamedTuple):
-    """A percentile's target in seconds, and the part that the plan leaves the model of it."""
+    """A target for whole calls in seconds, and the part that the plan leaves the model of it."""
 
-    percentile: float
+    percentile: float | None  # None for the average
     callers: float
     model: float  # the simulation knows neither network nor SageMaker's overhead
 
@@ -67,6 +72,11 @@ class ModelTarget(NamedTuple):
             f"{milliseconds(1000 * self.model, 6)} that the model may take of the callers' "
             + milliseconds(1000 * self.callers, 6)
         )
+
+    @property
+    def name(self) -> str:
+        """What the target is for: ``p99``, ``average``."""
+        return "average" if self.percentile is None else f"p{self.percentile:g}"
 
 
 @dataclass(frozen=True)
@@ -242,7 +252,8 @@ class SimulatedEndpoint:
     @property
     def percentiles(self) -> list[float]:
         """Those that the answer is about: p95 and p99, which are always shown, and the targets'."""
-        return sorted({95.0, 99.0, *(target.percentile for target in self.targets)})
+        stated = {target.percentile for target in self.targets if target.percentile is not None}
+        return sorted({95.0, 99.0, *stated})
 
     def assumed_over_time(self, shape: Shape) -> list[str]:
         """What :meth:`over_time` takes from the settings and what it assumes, in sentences."""
@@ -305,10 +316,7 @@ def model_of_plan(
     start: InstanceStart | None = None,
 ) -> SimulatedEndpoint:
     """A plan as a model; what is given here goes before what the plan says."""
-    if plan.request.tokens is not None:
-        raise LANGUAGE_MODEL.error(
-            got=plan.request.tokens.text, allowed="an endpoint without tokens", where="tokens"
-        )
+    _check_whole_calls(plan)
     assumed: list[str] = []
     targets = _targets(plan)
     target = next((target.model for target in targets if target.percentile == 99.0), None)
@@ -375,13 +383,36 @@ def model_of_plan(
     )
 
 
+def _check_whole_calls(plan: Plan) -> None:
+    """Refuse tokens and targets for them: the simulation knows whole calls alone."""
+    tokens = plan.request.tokens
+    if tokens is not None:
+        raise LANGUAGE_MODEL.error(
+            got=tokens.text, allowed="an endpoint without tokens", where="tokens"
+        )
+    if plan.request.of_tokens:
+        raise LANGUAGE_MODEL.error(
+            got="targets of ttft or itl", allowed="targets for whole calls", where="latency"
+        )
+
+
 def _targets(plan: Plan) -> tuple[ModelTarget, ...]:
-    """What the model may take of the callers' targets."""
+    """What the model may take of every target for whole calls, as the plan's alarms have it."""
+    latency = plan.request.latency
+    if latency is None:
+        return ()
+    kept = kept_for_overhead(plan.request)
     return tuple(
-        ModelTarget(float(alarm.statistic[1:]), alarm.target / 1000, alarm.milliseconds / 1000)
-        for alarm in plan.alarms
-        if alarm.metric == "ModelLatency" and alarm.statistic in _COUNTED
+        ModelTarget(
+            _percentile_of(statistic), target / 1000, share_of_target(target, 1 - kept) / 1000
+        )
+        for statistic, target in latency.milliseconds.items()
     )
+
+
+def _percentile_of(statistic: str) -> float | None:
+    """The number in ``p99.9``; ``None`` for ``Average``."""
+    return None if statistic == "Average" else float(statistic[1:])
 
 
 def _peak(throughput: MeasuredThroughput | None) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..options.alarms import SLOW_BURN_RATE, SlowLimit
 from ..options.throughput import counted_instances
@@ -22,6 +22,7 @@ _NO_P99_TARGET = "no p99 target"
 AT_THE_LIMIT = "at the limit"
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 _NEAR_LIMIT = 0.5  # of the workers in use, from which on queues change slowly: our judgement
+_MEAN_RESOLUTION = 1e-6  # times are differences of moments, and rounded
 _GIVES_UP = 60.0  # seconds that SageMaker waits for a container
 
 
@@ -65,44 +66,54 @@ def percent(value: Estimate) -> str:
     return f"{100 * value.mean:+.1f} ± {100 * value.half_width:.1f} %"
 
 
-def verdict(p99: Estimate, target: float) -> str:
-    """Where a percentile lies against a target.
+def verdict(value: Estimate, target: float, resolution: float = 1 / PER_OCTAVE) -> str:
+    """Where a percentile, or a mean, lies against a target.
 
     Where it is equal to the target as finely as times are counted, more runs would tell no more.
+    ``resolution`` is that fineness, as a share of the value.
     """
-    if not p99.tells:
+    if not value.tells:
         return TOO_SHORT
-    finest = p99.mean / PER_OCTAVE * (1 + ROUNDING)
-    if p99.half_width <= finest and abs(p99.mean - target) <= finest:
+    finest = value.mean * resolution * (1 + ROUNDING)
+    if value.half_width <= finest and abs(value.mean - target) <= finest:
         return AT_THE_LIMIT
-    if p99.high < target:
+    if value.high < target:
         return "within"
-    return "above" if p99.low > target else "too near to tell"
+    return "above" if value.low > target else "too near to tell"
 
 
 def steady_sentences(model: SimulatedEndpoint, result: SimulationResult) -> list[str]:
     """What the fleet does at the peak, and where that lies against each target."""
     p99 = result.percentile(99.0)
-    head = (
+    load = (
         f"{counted_instances(model.instances)} with {model.routing} at {readable(model.peak_tps)} requests "
-        "per second: "
+        "per second"
     )
     used = f"{result.utilisation.mean:.0%} of the workers in use"
     if not p99.tells:
-        return [f"{head}{used}. {_too_short(result, 99.0).capitalize()}"]
-    text = f"{head}99 of 100 within {milliseconds(p99)}, {used}"
-    verdicts = {target: _verdict_on(target, result) for target in model.targets}
+        others = [target for target in model.targets if target.percentile != 99.0]
+        return [
+            f"{load}: {used}. {_too_short(result, 99.0).capitalize()}",
+            *(_target_sentence(target, result) for target in others),
+        ]
+    first = f"{load}: 99 of 100 within {milliseconds(p99)}, {used}."
     if len(model.targets) == 1 and model.latency_target is not None:
-        return [f"{text}. That is {next(iter(verdicts.values()))}."]
-    return [
-        f"{text}.",
-        *(
-            f"p{each.percentile:g} is {milliseconds(result.percentile(each.percentile))}: {found}."
-            if result.percentile(each.percentile).tells
-            else f"p{each.percentile:g}: {_too_short(result, each.percentile)}"
-            for each, found in verdicts.items()
-        ),
-    ]
+        return [f"{first} That is {_verdict_on(model.targets[0], result)}."]
+    return [first, *(_target_sentence(target, result) for target in model.targets)]
+
+
+def _target_sentence(target: ModelTarget, result: SimulationResult) -> str:
+    """Where a result lies against one of several targets, by the target's name."""
+    value = simulated_value(target, result)
+    name = "The average" if target.percentile is None else target.name
+    if not value.tells:
+        return f"{name}: {_too_short(result, target.percentile)}"
+    return f"{name} is {milliseconds(value)}: {_verdict_on(target, result)}."
+
+
+def simulated_value(target: ModelTarget, result: SimulationResult) -> Estimate:
+    """The percentile, or the mean, that a target is for, in seconds."""
+    return result.mean if target.percentile is None else result.percentile(target.percentile)
 
 
 def burn_rate_sentences(limit: SlowLimit | None, result: SimulationResult) -> list[str]:
@@ -173,27 +184,38 @@ def _verdict_on(target: ModelTarget, result: SimulationResult) -> str:
 
 def _of_the_law_alone(target: ModelTarget, result: SimulationResult) -> str:
     """That a request misses a target without any wait, where it does: no fleet is large enough."""
-    alone = result.scenario.service.percentile(target.percentile)
+    law = result.scenario.service
+    percentile = target.percentile
+    alone = law.mean_seconds if percentile is None else law.percentile(percentile)
     if alone <= target.model:
         return ""
     time = numbers.milliseconds(1000 * alone, 3)
-    return f": a request alone takes p{target.percentile:g} {time}, so more instances do not help"
+    taken = f"{time} on average" if percentile is None else f"{target.name} {time}"
+    return f": a request alone takes {taken}, so more instances do not help"
 
 
 def verdict_of(target: ModelTarget, result: SimulationResult) -> str:
     """Where a result lies against a target; :func:`verdict`, and the late requests where counted."""
-    found = verdict(result.percentile(target.percentile), target.model)
+    found = verdict_on_value(target, simulated_value(target, result))
     return "above" if found == AT_THE_LIMIT and _is_missed(target, result) else found
+
+
+def verdict_on_value(target: ModelTarget, value: Estimate) -> str:
+    """:func:`verdict` on the percentile, or the mean, that a target is for."""
+    if target.percentile is None:
+        return verdict(value, target.model, _MEAN_RESOLUTION)
+    return verdict(value, target.model)
 
 
 def _is_missed(target: ModelTarget, result: SimulationResult) -> bool:
     """Whether more requests were late than a target allows, where that was counted."""
-    counted = result.scenario.latency_target == target.model
-    return counted and result.slow_share.mean > 1 - target.percentile / 100
+    if target.percentile is None or result.scenario.latency_target != target.model:
+        return False
+    return result.slow_share.mean > 1 - target.percentile / 100
 
 
-def _too_short(result: SimulationResult, percentile: float) -> str:
-    """Why a percentile is not told, and how long the runs would have to be."""
+def _too_short(result: SimulationResult, percentile: float | None) -> str:
+    """Why a percentile, or the average, is not told, and how long the runs would have to be."""
     if not result.too_short(percentile):
         return _too_different(result, percentile)
     counted = min(run.requests for run in result.replications)
@@ -203,22 +225,30 @@ def _too_short(result: SimulationResult, percentile: float) -> str:
         cause = "so near its limit a fleet's queues come and go slowly, and "
     return (
         f"{cause}{counted:,} requests in each "
-        f"replication are {TOO_SHORT} p{percentile:g}: it takes {_rounded_up(needed):,} "
+        f"replication are {TOO_SHORT} {_told(percentile)}: it takes {_rounded_up(needed):,} "
         f"(--requests {_rounded_up(needed)})."
     )
 
 
-def _too_different(result: SimulationResult, percentile: float) -> str:
-    """Why a percentile is not told that the replications do not agree on."""
-    values = [run.percentiles[percentile] for run in result.replications if run.requests]
+def _too_different(result: SimulationResult, percentile: float | None) -> str:
+    """Why a percentile, or the average, is not told that the replications do not agree on."""
+    answered = [run for run in result.replications if run.requests]
     count = len(result.replications)
-    if len(values) < count:
-        return f"{count - len(values)} of {count} replications answered no request: there is no p{percentile:g}."
-    low, high = (milliseconds(Estimate(value, 0.0)) for value in (min(values), max(values)))
+    told = _told(percentile)
+    if len(answered) < count:
+        return f"{count - len(answered)} of {count} replications answered no request: there is no {told}."
+    values = [run.mean if percentile is None else run.percentiles[percentile] for run in answered]
+    low = milliseconds(Estimate(min(values), 0.0))
+    high = milliseconds(Estimate(max(values), 0.0))
     return (
-        f"{count} replications are too few to tell p{percentile:g}, which was {low} in one and "
+        f"{count} replications are too few to tell {told}, which was {low} in one and "
         f"{high} in another: give more (--replications)."
     )
+
+
+def _told(percentile: float | None) -> str:
+    """A percentile, or the average, within a sentence."""
+    return "an average" if percentile is None else f"p{percentile:g}"
 
 
 def _rounded_up(requests: int) -> int:
@@ -227,18 +257,21 @@ def _rounded_up(requests: int) -> int:
     return -(-requests // unit) * unit
 
 
-def steady_table(results: Mapping[str, SimulationResult]) -> Table:
-    """Fleets side by side."""
-    columns = [_column(result) for result in results.values()]
+def steady_table(
+    results: Mapping[str, SimulationResult], targets: Sequence[ModelTarget] = ()
+) -> Table:
+    """Fleets side by side, each with its verdicts on the targets."""
+    columns = [_column(result, targets) for result in results.values()]
     rows = [[head, *(column[head] for column in columns)] for head in columns[0]]
     return Table(["", *results], rows)
 
 
-def _column(result: SimulationResult) -> dict[str, str]:
+def _column(result: SimulationResult, targets: Sequence[ModelTarget]) -> dict[str, str]:
     cells = {"Mean latency": milliseconds(result.mean)}
     cells |= {
         f"p{at:g}": milliseconds(result.percentile(at)) for at in (50.0, 90.0, 95.0, 99.0, 99.9)
     }
+    cells |= {_row_head(target): verdict_of(target, result) for target in targets}
     cells |= {
         "Mean wait in line": milliseconds(result.waiting),
         "Workers in use": f"{result.utilisation.mean:.1%}",
@@ -253,49 +286,34 @@ def _column(result: SimulationResult) -> dict[str, str]:
     return cells
 
 
+def _row_head(target: ModelTarget) -> str:
+    """The head of a row with verdicts on a target."""
+    name = "Mean" if target.percentile is None else target.name
+    return f"{name} against {numbers.milliseconds(1000 * target.model, 6)}"
+
+
 def conditional_sentences(
     model: SimulatedEndpoint,
-    found: Mapping[tuple[float, float], Estimate],
+    found: Mapping[ModelTarget, Mapping[tuple[float, float], Estimate]],
     requests: int,
     label: str = "",
 ) -> list[str]:
     """What follows if a call takes so long, where nobody measured it; ``requests`` would tell.
 
-    ``label`` names the peak, where there are several.
+    ``found`` has, for each target, the values by mean time and variation. ``label`` names the peak,
+    where there are several.
     """
-    target = next((target for target in model.targets if target.percentile == 99.0), None)
     first = (
         "Nobody has measured how long a call takes on one of these instances, so there is no "
         "verdict, only what follows if it takes so long."
     )
-    if target is None:
+    if not found:
         return [first]
-    verdicts = {
-        seconds: {verdict(each, target.model) for (own, _), each in found.items() if own == seconds}
-        for seconds, _ in sorted(found)
-    }
-    held = [seconds for seconds, verdict in verdicts.items() if verdict <= {"within", AT_THE_LIMIT}]
-    unknown = [
-        seconds
-        for seconds, verdict in verdicts.items()
-        if "above" not in verdict and seconds not in held
+    said = [
+        sentence
+        for target, values in found.items()
+        for sentence in _possible_times(target, values, requests)
     ]
-    said = []
-    if held:
-        said.append(
-            f"Up to {numbers.milliseconds(1000 * max(held), 3)} on average, of those tried, keep p99 within the "
-            f"{target}, whichever variation is tried."
-        )
-    elif not unknown:
-        said.append(
-            f"None of the times tried keeps p99 within the {target}, whichever variation is tried."
-        )
-    if unknown:
-        times = ", ".join(f"{numbers.milliseconds(1000 * seconds, 3)}" for seconds in unknown)
-        said.append(
-            f"Too few requests to tell whether a mean of {times} keeps p99 within the {target}: give "
-            f"--requests {_rounded_up(requests)}, or more --replications."
-        )
     return [
         first,
         *(with_label(label, sentence) for sentence in said),
@@ -304,24 +322,57 @@ def conditional_sentences(
     ]
 
 
+def _possible_times(
+    target: ModelTarget, values: Mapping[tuple[float, float], Estimate], requests: int
+) -> Iterator[str]:
+    """Which of the mean times tried keep one target, and which the runs cannot tell."""
+    verdicts: dict[float, set[str]] = {}
+    for seconds, variation in sorted(values):
+        said = verdict_on_value(target, values[seconds, variation])
+        verdicts.setdefault(seconds, set()).add(said)
+    held = [seconds for seconds, said in verdicts.items() if said <= {"within", AT_THE_LIMIT}]
+    missed = [seconds for seconds, said in verdicts.items() if "above" in said]
+    unknown = [seconds for seconds in verdicts if seconds not in [*held, *missed]]
+    kept = f"{_definite(target)} within the {target}"
+    if held:
+        yield (
+            f"Up to {numbers.milliseconds(1000 * max(held), 3)} on average, of those tried, keep "
+            f"{kept}, whichever variation is tried."
+        )
+    elif not unknown:
+        yield f"None of the times tried keeps {kept}, whichever variation is tried."
+    if unknown:
+        times = ", ".join(numbers.milliseconds(1000 * seconds, 3) for seconds in unknown)
+        yield (
+            f"Too few requests to tell whether a mean of {times} keeps {kept}: give "
+            f"--requests {_rounded_up(requests)}, or more --replications."
+        )
+
+
+def _definite(target: ModelTarget) -> str:
+    """A target's name within a sentence."""
+    return "the average" if target.percentile is None else target.name
+
+
 def conditional_table(
-    found: Mapping[tuple[float, float], Estimate], model: SimulatedEndpoint
+    found: Mapping[str, Mapping[tuple[float, float], Estimate]], model: SimulatedEndpoint
 ) -> Table:
-    """p99 by how long a call takes, a column for each variation."""
-    times, variations = (sorted(set(each)) for each in zip(*found, strict=True))
-    return Table.of(
-        [
-            {
-                "A call takes": numbers.milliseconds(1000 * seconds, 3),
-                "At once": str(model.taking(seconds, variations[0]).concurrency),
-                **{
-                    f"p99 (CV {readable(each)})": milliseconds(found[seconds, each])
-                    for each in variations
-                },
+    """Latencies by how long a call takes, a column for each variation of each, by name."""
+    tried = sorted({pair for values in found.values() for pair in values})
+    times = sorted({seconds for seconds, _ in tried})
+    first_variation = min(variation for _, variation in tried)
+    rows = []
+    for seconds in times:
+        at_once = model.taking(seconds, first_variation).concurrency
+        row = {"A call takes": numbers.milliseconds(1000 * seconds, 3), "At once": str(at_once)}
+        for name, values in found.items():
+            row |= {
+                f"{name} (CV {readable(variation)})": milliseconds(values[seconds, variation])
+                for own, variation in tried
+                if own == seconds
             }
-            for seconds in times
-        ]
-    )
+        rows.append(row)
+    return Table.of(rows)
 
 
 def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
@@ -379,14 +430,19 @@ def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationRes
             if over.mean
             else _in_every_minute(target, result)
         )
-    if over is None and model.targets:
-        text += "; the target is not judged over time, where only one for p99 is"
+    if others := not_judged_over_time(model.targets):
+        text += f"; not judged over time, where only a target for p99 is: {', '.join(others)}"
     if gives_up(result):
         text += (
             "; SageMaker gives up after 60 s, so these would be errors, and the queue shorter "
             "than simulated"
         )
     return text + "."
+
+
+def not_judged_over_time(targets: Sequence[ModelTarget]) -> list[str]:
+    """Names of the targets without a verdict over time: minutes are counted at p99 alone."""
+    return [target.name for target in targets if target.percentile != 99.0]
 
 
 def _in_every_minute(target: str, result: SimulationResult) -> str:
