@@ -144,6 +144,28 @@ def test_long_answers_must_be_streamed_and_the_longest_break() -> None:
     assert warned(chat(latency=target, tokens=tail), "answers-longer-than-stream")
 
 
+@pytest.mark.parametrize(
+    ("tokens", "warning", "says"),
+    [
+        # 1 + (tokens - 1) x 0.05 s of 480 s
+        (8600, None, ""),  # 430.95
+        (8621, "answers-near-stream-limit", "takes 432 s at these targets, 90 % of the 480 s"),
+        (9400, "answers-near-stream-limit", "takes 471 s at these targets, 98 % of the 480 s"),
+        (9581, "answers-near-stream-limit", "takes 480 s at these targets, 100 % of the 480 s"),
+        (9582, "answers-longer-than-stream", "takes 480 s at these targets, and SageMaker ends"),
+    ],
+)
+def test_a_stream_is_warned_of_before_its_limit(
+    tokens: int, warning: str | None, says: str
+) -> None:
+    target = LatencyTarget(ttft_p95=ms(1000), itl_p95=ms(50))
+    plan = chat(latency=target, tokens=TokenTraffic(input=100, output=tokens))
+    about = ("answers-near-stream-limit", "answers-longer-than-stream")
+    found = [each for each in plan.explanation.warnings if each.id in about]
+    assert [each.id for each in found] == ([warning] if warning else [])
+    assert all(says in str(each) for each in found)
+
+
 # Requests in flight
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ TOKEN_WINDOW_SECONDS = 300
 """What the alarms on tokens look back on: the default of ``TokenLatencyAlarms(window=)``."""
 STREAM_SECONDS, WHOLE_SECONDS = 480, 60
 """After which SageMaker ends a streamed answer, and a whole one."""
+_NEAR_STREAM_LIMIT = 0.9  # of its seconds, from which on a warning names it: our judgement
 
 _OPTIONS = AWS_DOCS + "/sagemaker/latest/dg/deploy-model-options.html"
 _ROUTING = AWS_DOCS + ("/sagemaker/latest/APIReference/API_PrefixAwareRoutingConfig.html")
@@ -277,14 +279,8 @@ def _lengths(plan: Plan) -> Iterator[PlanWarning]:
             "128} as your callers send them",
         )
         return
-    longest = made.long_call_seconds
-    if longest is not None and longest > STREAM_SECONDS:
-        yield PlanWarning(
-            "answers-longer-than-stream",
-            f"an answer of {traffic.long_output:,} tokens takes {longest:,.0f} s at these targets, "
-            f"and SageMaker ends a stream after {STREAM_SECONDS} s: callers would get a broken "
-            "answer. Limit max_tokens, or ask for a shorter inter-token latency",
-        )
+    if made.long_call_seconds is not None:
+        yield from _stream_limit(made.long_call_seconds, traffic.long_output)
     serving = request.serving.hub
     contexts = [container.fit.context for container in serving.containers] if serving else []
     context = min((context for context in contexts if context is not None), default=None)
@@ -295,6 +291,27 @@ def _lengths(plan: Plan) -> Iterator[PlanWarning]:
             f"a long prompt with a long answer, {long:,} tokens, is longer than the context of "
             f"{context:,} that the server is given: it refuses such a request or cuts the answer",
         )
+
+
+def _stream_limit(seconds: float, tokens: int) -> Iterator[PlanWarning]:
+    """That a long answer lasts longer than a stream may, or nearly as long."""
+    if seconds < _NEAR_STREAM_LIMIT * STREAM_SECONDS:
+        return
+    takes = f"an answer of {tokens:,} tokens takes {seconds:,.0f} s at these targets"
+    remedy = "Limit max_tokens, or ask for a shorter inter-token latency"
+    if seconds > STREAM_SECONDS:
+        yield PlanWarning(
+            "answers-longer-than-stream",
+            f"{takes}, and SageMaker ends a stream after {STREAM_SECONDS} s: callers would get a "
+            f"broken answer. {remedy}",
+        )
+        return
+    share = math.floor(100 * seconds / STREAM_SECONDS)
+    yield PlanWarning(
+        "answers-near-stream-limit",
+        f"{takes}, {share} % of the {STREAM_SECONDS} s after which SageMaker ends a stream: callers "
+        f"would get a longer answer, or a slower one, broken. {remedy}",
+    )
 
 
 def _in_flight(plan: Plan) -> Iterator[PlanWarning]:
