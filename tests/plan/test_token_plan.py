@@ -19,7 +19,7 @@ from low_latency_endpoint.options.variant import FurtherOptions, RoutingStrategy
 from low_latency_endpoint.plan.decisions import PlanWarning
 from low_latency_endpoint.plan.hub_serving import HubModel, HubServing, hub_serving
 from low_latency_endpoint.plan.latency_plan import make_plan
-from low_latency_endpoint.plan.pinned_model import PinnedModel
+from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
 from low_latency_endpoint.plan.token_floors import DecodePace, decode_paces, hides_pace
 from low_latency_endpoint.plan.variant_shares import further_request, shares_of
@@ -468,6 +468,26 @@ def test_a_token_reads_the_weights_once(model, instance_type, milliseconds):
     assert [round(each.milliseconds, 2) for each in paces] == [milliseconds][
         : milliseconds is not None
     ]
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("tied", [True, None])
+@pytest.mark.parametrize("vocabulary", [32_000, 151_936])
+def test_floors_hold_however_often_a_tied_embedding_is_stored(copies, tied, vocabulary):
+    """A token reads the matrix once, as the output head, and a prompt's tokens compute without it.
+
+    A file of a tied model has it once (Qwen3-4B) or twice (Qwen3-1.7B), and config.json does not
+    tell which.
+    """
+    others = 2 * 3_633_511_936
+    matrix = 2 * vocabulary * 4096
+    shards = (PinnedFile("model.safetensors", others + copies * matrix, "0" * 64),)
+    model = replace(
+        qwen3_8b(vocab_size=vocabulary, tie_word_embeddings=tied), files=shards, parameters={}
+    )
+    (pace,) = decode_paces(served(model, "ml.g6.2xlarge"))
+    assert 0 < pace.token_bytes <= others + matrix
+    assert 0 < pace.prompt_bytes <= others
 
 
 def test_a_target_between_tokens_below_that_is_refused():

@@ -105,7 +105,9 @@ def hides_pace(environment: Mapping[str, object]) -> bool:
 def token_bytes(pinned: PinnedModel) -> int | None:
     """Weights that each token reads, in bytes: a bound from below; None where none is known.
 
-    The input embedding is looked up and not read.
+    The input embedding is looked up and not read. A tied one is read as the output's, but some files
+    have it twice (Qwen3-1.7B) and others once (Qwen3-4B). config.json does not tell which, so one is
+    taken off of both.
     """
     if not count_of(pinned.config, "hidden_size", "n_embd") or not is_dense_decoder(pinned):
         return None
