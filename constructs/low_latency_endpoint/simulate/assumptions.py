@@ -513,7 +513,7 @@ def _instance(
             if measured is None or (target is None and concurrency is None):
                 raise THROUGHPUT_NEEDED.error(
                     got="neither a throughput with a p99 target nor a service time",
-                    allowed="throughput and latency in the settings, --from-load-test, or "
+                    allowed="throughput and latency.p99 in the settings, --from-load-test, or "
                     "--service-time",
                     where="throughput",
                 )
