@@ -11,7 +11,7 @@ from ...account.scaling import Activity
 from ...report.numbers import milliseconds
 from .findings import Evidence, Finding, Remedy
 from .measurements import Measurements
-from .thresholds import LOOK_BACK, MOST, NEW_VERSION, WARMING
+from .thresholds import LOOK_BACK, MOST, WARMING
 from .view import VariantView
 
 
@@ -160,34 +160,6 @@ def _alarms(measurements: Measurements) -> Iterator[Event]:
         shown = ", ".join(dict.fromkeys(titles[name] for name in names))
         text = f"{state}{', without data' if silent else ''}: {shown}"
         yield Event(time, "alarm", text, None, state, tuple(names), silent)
-
-
-def new_version(view: VariantView) -> Iterator[Finding]:
-    """Slow from a deployment to the end of the window, and not before."""
-    slow, m = view.slow_times, view.measurements
-    for deployment in m.deployments:
-        if deployment.first or not slow or m.end - deployment.done <= WARMING + 3 * view.period:
-            continue
-        after = [t for t in slow if t > deployment.time - view.period]
-        was = view.typical.between(m.start, deployment.time).median
-        since = view.typical.between(deployment.time, m.end)
-        # Around the threshold the slow periods come in several time windows.
-        late = [t for t in view.whole.slow_times if t > deployment.done + WARMING]
-        judged_late = [t for t in since.times if t > deployment.done + WARMING]
-        lasted = len(late) >= 0.5 * len(judged_late)
-        if was is None or len(after) < 0.9 * len(slow) or not lasted:
-            continue
-        now = since.median
-        if now is None or now < NEW_VERSION * was:
-            continue
-        before = sum(t <= deployment.time - view.period for t in view.whole.slow_times)
-        words = (
-            f"median of the typical ModelLatency {milliseconds(was)} before {m.clock(deployment.time)}, "
-            f"{milliseconds(now)} since, and {before or 'no'} slow period{'s' * (before > 1)} before; "
-            f"{deployment.configuration} was deployed then ({deployment.how})"
-        )
-        yield view.cause("LLD702", *view.slow_evidence(), Evidence(words, deployment.time, m.end))
-        return
 
 
 def cold_start(view: VariantView) -> Iterator[Finding]:

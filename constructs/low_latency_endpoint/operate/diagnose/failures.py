@@ -12,6 +12,7 @@ from ...report.numbers import milliseconds, percent, rate
 from . import thresholds as const
 from .events import early_errors
 from .findings import Evidence, Finding, Remedy
+from .new_version import with_deployment
 from .saturated import reason_of_saturation
 from .slow_container import queueing
 from .view import VariantView, runs
@@ -170,12 +171,13 @@ def with_reason(view: VariantView, failure: Failure) -> Finding:
     full = view.saturation(times)
     reason = reason_of_saturation(view, times)
     known = (full, *reason.evidence) if full else reason.evidence
-    return replace(
+    advised = replace(
         finding,
         evidence=(*finding.evidence, *dict.fromkeys(known)),
         changes=reason.changes,
         besides=reason.besides,
     )
+    return with_deployment(view, advised, times)
 
 
 def _each_works_alone(view: VariantView, times: list[datetime]) -> bool:

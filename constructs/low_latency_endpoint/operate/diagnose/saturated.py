@@ -39,12 +39,17 @@ def reason_of_saturation(view: VariantView, times: list[datetime]) -> Finding:
     return _reason(view.within(times), times)
 
 
+def full_path(view: VariantView) -> tuple[str, ...]:
+    """Where the path of a finding about full instances begins."""
+    return _ROOT if view.slow_times else _ROOT[1:]
+
+
 def _cause(
     view: VariantView, id: str, *words: Evidence | str, risk: str = "", **more: Any
 ) -> Finding:
     """A cause after what shows that the instances were full; a risk is known by something else."""
     seen = [] if risk or not view.full else [*view.slow_evidence(), view.full]
-    root = (risk,) if risk else _ROOT if view.slow_times else _ROOT[1:]
+    root = (risk,) if risk else full_path(view)
     return view.cause(id, *seen, *words, root=root, risk=bool(risk), **more)
 
 

@@ -12,10 +12,11 @@ from ...account.metrics import median
 from ...report.numbers import milliseconds, percent, readable
 from . import thresholds as const
 from .endpoint_state import drifted, endpoint_state, unless_deployed
-from .events import after_starts, cold_start, colder, new_version, within_minutes
+from .events import after_starts, cold_start, colder, within_minutes
 from .failures import Failure, errors, multi_model, silence, with_reason
 from .findings import Evidence, Finding, Remedy, most_certain_first
 from .measurements import Measurements
+from .new_version import new_version, with_deployment
 from .paths import paths
 from .patterns.fleet import flapping, lost_instances
 from .patterns.growth import growing, saw_tooth
@@ -230,17 +231,28 @@ def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[F
     # A GPU that makes tokens is busy whenever it does; its tokens are judged themselves.
     if not apart and not view.has_model_threshold and not view.variant.has_tokens:
         busy = view.busy_times
-        yield from each_cause(view, slow_windows(view, busy) or [busy], saturated)
+        yield from each_cause(view, slow_windows(view, busy) or [busy], _cause_of_full)
 
 
 def _cause(view: VariantView) -> Iterator[Finding]:
     """The cause of one slow time window: the first that fits."""
     skewed = partial(skew, full=view.full is not None)
-    for rule in (skewed, saturated, new_version, growing_queue, cold_start, slow_container):
+    for rule in (skewed, _cause_of_full, new_version, growing_queue, cold_start, slow_container):
         found = list(rule(view))
         if found:
             yield from found
             return
+
+
+def _cause_of_full(view: VariantView) -> Iterator[Finding]:
+    """Why instances were full: a version that asks more of them at the same load, else the fleet."""
+    if not view.full:
+        return
+    if versions := list(new_version(view)):
+        yield from versions
+        return
+    for finding in saturated(view):
+        yield with_deployment(view, finding, view.bad_times)
 
 
 def _overhead(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
