@@ -1106,7 +1106,7 @@ _ROWS = {
         canary=watched(CanaryConnectTime=from_minute(30, 1, 21)),
     ),
     "LLD803: a zone that gets no answers": fault(
-        "38 % of the canary's runs in use1-az1 got no answer",
+        "100 % of the canary's runs in use1-az1 got no answer & this ended at 03:43",
         canary=watched(CanaryUnreachable=between(20, 43, 1, 0)),
     ),
     "LLD804: the runtime's name leads out of the zone": fault(
