@@ -187,7 +187,7 @@ def _maximum(view: VariantView, maximum: int, times: list[datetime], risk: str =
     changes = [instances_remedy(view, "instances.max", needed, times, why)]
     if tracked and below is not None:
         why = f"{_MEASURE_AGAIN}: scaling waits for a load that full instances never reach"
-        changes.append(target_remedy(view, tracked, below, times, why))
+        changes.append(target_remedy(view, tracked, times, why))
     plan, tps = view.measurements.plan, view.tps.only(times).max
     if plan and plan.peak_tps and tps and tps > plan.peak_tps:
         parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
@@ -204,12 +204,7 @@ def _too_slow(
     peak, usual, tracked = view.tps.only(times).max, view.tps.median, view.tracked
     most = tracked.peak(times) if tracked else None
     if tracked and most is not None and most <= const.PASSED * tracked.target:
-        changes = [target_remedy(view, tracked, most, times, _MEASURE_AGAIN)]
-        if changes[0].value and not tracked.concurrency:
-            why = "lower: more instances for the same load"
-            changes.append(Remedy("throughput.safety_factor", why))
-        words = f"only {tracked.words(most)} when the instances were full: scaling had no reason to add any"
-        return _cause(view, "LLD107", words, times=times, first=changes)
+        return _target_not_reached(view, tracked, most, times)
     if tracked and tracked.concurrency:
         why = f"lower than {readable(tracked.target)}: headroom on each instance"
         headroom, faster = Remedy("scaling.concurrency_target", why), []
@@ -241,6 +236,28 @@ def _too_slow(
     confidence = "high" if outs else "medium"
     changes = [*faster, headroom]
     return _cause(view, "LLD104", asked, times=times, confidence=confidence, first=changes)
+
+
+def _target_not_reached(
+    view: VariantView, tracked: TrackedMetric, most: float, times: list[datetime]
+) -> Finding:
+    """LLD107: lower the target, and until it is measured keep more instances."""
+    changes = [target_remedy(view, tracked, times, _MEASURE_AGAIN)]
+    if changes[0].value and not tracked.concurrency:
+        why = "lower: more instances for the same load"
+        changes.append(Remedy("throughput.safety_factor", why))
+    # The target says nothing of how many would do.
+    needed = view.instances_by_utilization(times)
+    why = "until then"
+    serving = round(view.instances.only(times).max or 0)
+    if needed is not None and needed <= serving:
+        needed = serving + 1
+        why = "until then, at least: one more than were full"
+    changes.append(instances_remedy(view, "instances.min", needed, times, why))
+    words = (
+        f"only {tracked.words(most)} when the instances were full: scaling had no reason to add any"
+    )
+    return _cause(view, "LLD107", words, times=times, first=changes)
 
 
 #: As few as a plan takes, where CloudWatch names no zones.
@@ -282,14 +299,18 @@ def peak_remedy(view: VariantView, tps: float) -> Remedy:
 
 
 def target_remedy(
-    view: VariantView, tracked: TrackedMetric, held: float, times: list[datetime], why: str
+    view: VariantView, tracked: TrackedMetric, times: list[datetime], why: str
 ) -> Remedy:
     """What the scaling target follows from, at what full instances held: an upper bound."""
     plan = view.measurements.plan
+    key = "scaling.concurrency_target" if tracked.concurrency else "throughput.tps_per_instance"
+    held = _held(view, tracked, times)
+    if not held:
+        return Remedy(key, f"no number: no request was answered; {_MEASURE}")
     if tracked.concurrency:
-        key, value, unit = "scaling.concurrency_target", held, "in flight"
+        value, unit = held, "in flight"
     else:
-        key, value, unit = "throughput.tps_per_instance", held / 60, "a second"
+        value, unit = held / 60, "a second"
     given = float(f"{value:.3g}")
     words = f"full at {readable(given)} {unit}"
     found = None if tracked.concurrency or not plan else plan.tps_per_instance
@@ -312,6 +333,17 @@ def target_remedy(
     if doubt:
         return Remedy(key, f"no number: {words}, {doubt}; {_MEASURE}")
     return Remedy(key, why, plain_number(given))
+
+
+def _held(view: VariantView, tracked: TrackedMetric, times: list[datetime]) -> float:
+    """The most that an instance held of what scaling tracks: a request that failed is not served."""
+    values = tracked.series.only(times)
+    if tracked.concurrency:
+        return values.max or 0.0
+    failed = view.failed_share.points
+    return max(
+        (value * (1 - failed.get(time, 0.0)) for time, value in values.points.items()), default=0.0
+    )
 
 
 def unfilled(view: VariantView, times: list[datetime]) -> str:
