@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from ..facts.canary_metrics import ANSWER, CONNECT
@@ -83,9 +82,15 @@ def alarm_metrics(alarm: Alarm) -> list[Mapping[str, Any]]:
 
 
 def alarm_dimensions(alarm: Alarm) -> dict[str, str]:
-    """The dimensions of all its metrics."""
-    watched = (dimensions_of(each["Metric"]).items() for each in alarm_metrics(alarm))
-    return dict(chain.from_iterable(watched))
+    """The dimensions that all its metrics share: of several zones it is none's alarm."""
+    watched = [set(dimensions_of(metric["Metric"]).items()) for metric in alarm_metrics(alarm)]
+    return dict(set.intersection(*watched)) if watched else {}
+
+
+def dimension_values(alarm: Alarm, name: str) -> set[str]:
+    """All values that a dimension has in its metrics."""
+    watched = [dimensions_of(metric["Metric"]) for metric in alarm_metrics(alarm)]
+    return {dimensions[name] for dimensions in watched if name in dimensions}
 
 
 def alarm_query(alarm: Alarm) -> str:
@@ -142,7 +147,7 @@ class AlarmTransition:
 def read_alarms(alarms: Iterable[Alarm], endpoint: DeployedEndpoint) -> tuple[AlarmReading, ...]:
     """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens."""
     listed = list(alarms)
-    on_metrics = [a for a in listed if alarm_dimensions(a).get("EndpointName") == endpoint.name]
+    on_metrics = [a for a in listed if endpoint.name in dimension_values(a, "EndpointName")]
     read = (replace(alarm_reading(a), doubt=_doubt(a, endpoint)) for a in on_metrics)
     return (*read, *token_alarms(listed, endpoint.name))
 
@@ -191,7 +196,7 @@ def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReadin
 
 def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
     threshold, unit = alarm.get("Threshold", 0.0), ""
-    watched, dimensions = alarm_metrics(alarm), alarm_dimensions(alarm)
+    watched = alarm_metrics(alarm)
     names = sorted({each["Metric"]["MetricName"] for each in watched})
     metric, statistic = names[0], watched[0]["Stat"]
     if len(watched) > 1 or any("Expression" in metric for metric in alarm.get("Metrics", ())):
@@ -215,10 +220,20 @@ def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
         unit=unit,
         state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
         since=alarm.get("StateUpdatedTimestamp"),
-        # A canary's are of a zone, whichever variant answers there.
-        variant=dimensions.get("VariantName") or dimensions.get("Zone", ""),
-        new_fleet="EndpointConfigName" in dimensions,
+        variant=_owner(alarm),
+        new_fleet=bool(dimension_values(alarm, "EndpointConfigName")),
     )
+
+
+def _owner(alarm: Alarm) -> str:
+    """The one variant or zone of the endpoint that it watches; empty for several.
+
+    A canary's alarms are of a zone, whichever variant answers there.
+    """
+    shared = alarm_dimensions(alarm)
+    if "EndpointName" not in shared:  # the other endpoint's variant may have the same name
+        return ""
+    return shared.get("VariantName") or shared.get("Zone", "")
 
 
 def read_transitions(

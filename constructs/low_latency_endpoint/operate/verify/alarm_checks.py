@@ -11,12 +11,12 @@ from typing import Any
 
 from ...account.alarms import (
     Alarm,
-    alarm_dimensions,
     alarm_metrics,
     alarm_query,
     alarm_reading,
     alarms_named,
     alarms_on_queries,
+    dimension_values,
 )
 from ...account.calls import Account
 from ...account.clock import account_now
@@ -88,7 +88,7 @@ def planned_thresholds(
         for logical_id, name in context.stack.ids(ALARM).items()
         if (alarm := alarms.get(name, {})).get("MetricName") == watched
         and statistic in (alarm.get("Statistic"), alarm.get("ExtendedStatistic"))
-        and alarm_dimensions(alarm).get("EndpointName") == context.stated.name
+        and context.stated.name in dimension_values(alarm, "EndpointName")
         and not _new_fleet_only(alarm)
     ]
     stated = [each["Threshold"] / 1000 for _, each in found if "Threshold" in each]
@@ -121,7 +121,7 @@ def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
     mine = {
         name: alarm
         for name, alarm in alarms.items()
-        if alarm_dimensions(alarm).get("EndpointName") == context.stated.name
+        if context.stated.name in dimension_values(alarm, "EndpointName")
     }
     titles = {name: alarm_reading(alarm).title for name, alarm in mine.items()}
     for name, alarm in mine.items():
@@ -201,7 +201,7 @@ def _without_data(
 
 
 def _new_fleet_only(alarm: Mapping[str, Any]) -> bool:
-    return "EndpointConfigName" in alarm_dimensions(alarm)
+    return bool(dimension_values(alarm, "EndpointConfigName"))
 
 
 def _tells_of_deployments(alarm: Mapping[str, Any]) -> bool:
