@@ -61,7 +61,8 @@ def _explained(settings: Settings, variant: PlannedVariant) -> Explanation:
         decisions = tuple(_with_stated_alarms(settings, key, plan))
     if variant.further is None:
         further = (*own, *_warnings(settings, settings.endpoints[key], plan))
-        warnings = dict.fromkeys((*_contradictions(settings, key, plan), *further))
+        of_alarms = (*_contradictions(settings, key, plan), *_above_targets(settings, key, plan))
+        warnings = dict.fromkeys((*of_alarms, *further))
     else:
         said = {str(warning) for warning in plan_endpoint(settings, key).explanation.warnings}
         warnings = dict.fromkeys(each for each in own if each not in said)
@@ -162,6 +163,63 @@ def _contradictions(settings: Settings, key: str, plan: Plan) -> Iterator[PlanWa
                 )
 
 
+def _above_targets(settings: Settings, key: str, plan: Plan) -> Iterator[PlanWarning]:
+    """Stated thresholds that callers' targets are below, and targets that no alarm watches.
+
+    The alarms that roll a deployment back have the same thresholds.
+    """
+    planned = planned_thresholds(plan)
+    for metric, watched in _thresholds(settings, key, plan).items():
+        targets = _targets_of(plan, metric)
+        for statistic, value in watched.items():
+            target = targets.get(statistic)
+            right = planned.get(metric, {}).get(statistic)
+            too_late = (
+                target is not None and right is not None and value > right and value >= target
+            )
+            if too_late and not contradicts(value, right):
+                yield PlanWarning(
+                    f"alarm-above-target-{metric}-{statistic}",
+                    f"the alarm on {metric} {statistic} stands at {readable(value)} ms, and the callers' "
+                    f"target is {readable(target)} ms: they wait too long before it goes off, and a "
+                    f"deployment is not rolled back. From the target follow {readable(right)} ms",
+                )
+        missing = [
+            f"{statistic} {readable(target)} ms"
+            for statistic, target in targets.items()
+            if statistic not in watched
+        ]
+        if watched and missing and metric != "OverheadLatency":
+            yield PlanWarning(
+                f"target-not-watched-{metric}",
+                f"no alarm on {metric} watches the target {' or '.join(missing)}: the settings state "
+                f"{' and '.join(watched)} alone, which replaces all that follow from the targets",
+            )
+
+
+def _targets_of(plan: Plan, metric: str) -> dict[str, float]:
+    """The callers' targets in milliseconds that the alarms on a metric watch, by statistic."""
+    if plan.tokens is not None:
+        limits = [limit for limit in plan.tokens.thresholds if limit.measures == metric]
+        if limits:
+            return {limit.percentile: limit.target for limit in limits if limit.target}
+    return {alarm.statistic: alarm.target for alarm in plan.alarms if alarm.metric == metric}
+
+
+def _lacks_metrics_of_sglang(endpoint: EndpointSettings, plan: Plan) -> bool:
+    """Whether alarms read sglang's metrics, which nothing switches on; of a pinned model the plan does."""
+    request = plan.request
+    if request.server_of_metrics != "sglang" or request.serving.hub is not None:
+        return False
+    if not token_alarm_count(endpoint, plan):
+        return False
+    switches = [
+        container.environment.get("SM_SGLANG_ENABLE_METRICS", "")
+        for _, container in all_containers(endpoint)
+    ]
+    return not any(switch.lower() in ("true", "1") for switch in switches)
+
+
 def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Iterator[PlanWarning]:
     """Warnings that the constructs' plan omits because the construct itself adds them."""
     containers = [container for _, container in all_containers(endpoint)]
@@ -172,6 +230,13 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
     stated = endpoint.alarms.tokens != TokenAlarmOptions()
     if stated and plan.request.server_of_metrics is None:
         yield PlanWarning("no-token-alarms", NO_TOKEN_ALARMS)
+    if _lacks_metrics_of_sglang(endpoint, plan):
+        yield PlanWarning(
+            "sglang-metrics-off",
+            "sglang publishes its metrics only with SM_SGLANG_ENABLE_METRICS=true in the container's "
+            "environment (in an image of your own: if its server has --enable-metrics). Without them the "
+            "alarms on tokens have no data and never go off",
+        )
     if any(container.multi_model for container in containers) and plan.alarms:
         yield PlanWarning(
             "multi-model-cache",
