@@ -77,6 +77,21 @@ def test_a_daily_wave_is_no_batch_in_periods_of_any_length(period: int, tps: int
         assert found is not None or period > 300
 
 
+@pytest.mark.parametrize("periods", [20, 49, 180])
+def test_independent_callers_are_never_too_even(periods: int) -> None:
+    found = [dispersion(counts(TRENDS["steady"], periods, 1, seed)) for seed in range(400)]
+    assert not any(each.is_too_even for each in found if each)
+
+
+def test_averages_of_a_minute_are_too_even() -> None:
+    """Rates per second in place of counts: a sixtieth of the number, a sixtieth of the scatter."""
+    rates = [count / 60 for count in counts(TRENDS["steady"], 1440, 1, seed=1)]
+    found = dispersion(rates)
+    assert found
+    assert found.is_too_even
+    assert found.index == pytest.approx(1 / 60, rel=0.2)
+
+
 def test_few_counts_accuse_rarely_and_fewer_never() -> None:
     few = [dispersion(counts(TRENDS["steady"], FEWEST_PERIODS, 1, seed)) for seed in range(400)]
     accused = sum(1 for found in few if found and found.is_of_batches)

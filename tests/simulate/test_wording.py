@@ -13,10 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.options.alarms import SlowLimit
-from low_latency_endpoint.simulate import Constant, OpenLoop, Rollout, Scenario, simulate
+from low_latency_endpoint.simulate import (
+    Constant,
+    Exponential,
+    OpenLoop,
+    Rollout,
+    Scenario,
+    simulate,
+)
 from low_latency_endpoint.simulate.estimates import Estimate, student_quantile
 from low_latency_endpoint.simulate.run_length import Memory
 from low_latency_endpoint.simulate.scenario_sentences import rollout_words
+from low_latency_endpoint.simulate.service_laws import ServiceLaw
 from low_latency_endpoint.simulate.wording import (
     _rounded_up,
     burn_rate_sentences,
@@ -60,13 +68,18 @@ def test_values(found: object, expected: object) -> None:
     assert found == expected
 
 
-def _simulated(times: list[float], target: float | None, half_width: float) -> Any:
+NO_SERVICE = Constant(1e-6)  # so that all of a time is waiting
+
+
+def _simulated(
+    times: list[float], target: float | None, half_width: float, service: ServiceLaw = NO_SERVICE
+) -> Any:
     """A result of calls that took so long, in ascending order; each interval holds the truth."""
     late = sum(time > (target or 0) for time in times) / len(times)
     return SimpleNamespace(
         percentile=lambda at: Estimate(times[math.ceil(len(times) * at / 100) - 1], half_width),
         slow_share=Estimate(late, 0.0),
-        scenario=SimpleNamespace(latency_target=target),
+        scenario=SimpleNamespace(latency_target=target, service=service),
     )
 
 
@@ -98,6 +111,15 @@ def test_a_burn_rate_is_never_more_than_the_calls_spend(seed: int) -> None:
         assert "stays on" not in sentence or burn_rate > 6
         if target == threshold:
             assert (share, rate) == pytest.approx((100 * late, burn_rate), rel=0.05)
+
+
+def test_what_is_late_without_any_wait_is_surely_late() -> None:
+    """Of an exponential law of 50 ms e ** -4.6 are above 230 ms: 1 %, ten times 0.1 %."""
+    limit = SlowLimit(50 * 4.60517, 0.999)
+    times = [0.1] * 1000
+    (said,) = burn_rate_sentences(limit, _simulated(times, 0.1, math.inf, Exponential(0.05)))
+    assert said.startswith("At least 1 % of the calls take longer than 230")
+    assert "10 times too fast: its alarm stays on" in said
 
 
 def test_without_an_objective_no_burn_rate_is_told() -> None:

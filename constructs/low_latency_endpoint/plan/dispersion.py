@@ -33,6 +33,8 @@ _MOST = 2.0
 #: The limit of ``n`` periods is at least ``1 + 7 / sqrt(n)``: independent callers exceed it by chance
 #: in about 1 of 20 recordings of 20 periods, and in none of 1,000 of a day (counted in the tests).
 _CHANCE = 7.0
+#: Of 20 periods independent callers have 0.14 at least, of 180 0.5 (counted in the tests).
+_LEAST = 0.1
 _KEPT = 2 / 3
 _LEAST_MEAN = 10.0
 #: Between independent counts, -0.67, and a daily wave by quarters of an hour, -0.2: our judgement.
@@ -50,6 +52,11 @@ class Dispersion:
     def is_of_batches(self) -> bool:
         """Whether these are no independent callers."""
         return self.index > self.limit
+
+    @property
+    def is_too_even(self) -> bool:
+        """Whether no independent callers scatter so little: averages, rates, or callers with a pace."""
+        return self.index < _LEAST
 
     @property
     def warning(self) -> str:

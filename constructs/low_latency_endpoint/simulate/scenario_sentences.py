@@ -161,6 +161,12 @@ def _callers_of(shape: Shape, *, poisson: bool) -> str:
             "within a period requests are spread at random; whether they come in bursts the counts do "
             "not tell: they are too few, or the load bends within a few of their periods"
         )
+    if shape.dispersion.is_too_even:
+        return (
+            "within a period requests are spread at random; the counts scatter less than those of "
+            f"independent callers do (index of dispersion {readable(shape.dispersion.index, 2)}): they are "
+            "averages or rates, or callers keep a pace"
+        )
     return (
         "within a period callers are taken as many and independent (Poisson arrivals): the counts "
         f"scatter as theirs do (index of dispersion {readable(shape.dispersion.index, 2)}); bursts "

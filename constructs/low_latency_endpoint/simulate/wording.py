@@ -15,6 +15,7 @@ from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import ROUNDING, Estimate
 from .kernels import PER_OCTAVE
 from .replication import PERCENTILES
+from .service_laws import ServiceLaw
 from .simulating import Comparison, SimulationResult
 
 TOO_SHORT = "too short to tell"
@@ -142,6 +143,19 @@ def _shares_surely_late(result: SimulationResult, seconds: float) -> Iterator[fl
     target = result.scenario.latency_target
     if target is not None and target >= seconds and result.slow_share.tells:
         yield result.slow_share.low
+    yield _share_late_alone(result.scenario.service, seconds)
+
+
+def _share_late_alone(law: ServiceLaw, seconds: float) -> float:
+    """The share of the calls that take longer than a time without any wait."""
+    low, high = 0.0, 100.0  # percentiles below the time, and above it
+    for _ in range(50):
+        middle = (low + high) / 2
+        if law.percentile(middle) > seconds:
+            high = middle
+        else:
+            low = middle
+    return 1 - high / 100
 
 
 def _shares_at_most_late(result: SimulationResult, seconds: float) -> Iterator[float]:
