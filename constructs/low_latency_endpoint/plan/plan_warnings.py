@@ -209,7 +209,7 @@ def _target_without_reserve(plan: Plan, measured: MeasuredThroughput, held: Held
         target = scaling.concurrency_target
     assert target is not None
     safe = math.floor(100 * stated(target) * stated(HELD_SHARE) / held.used)
-    return f"{text}. Lower scaling.{name} to {safe / 100:,.10g}" if safe else text
+    return f"{text}. Lower scaling.{name} to {readable(safe / 100, 10)}" if safe else text
 
 
 def _maximum(plan: Plan) -> Iterator[PlanWarning]:
