@@ -14,13 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ..options.scaling import ScalingSchedule
 from .daily_peaks import lead_minutes
 from .decisions import PlanWarning
 from .plan import Plan
-from .schedule_times import Cron, Group, times_of
+from .schedule_times import Cron, Group, clock_of_zone, times_of
 from .standing_ranges import CapacityRange, StandingRanges
 
 YEARS = range(2027, 2055)
@@ -109,7 +108,7 @@ def skipped_actions(standing: StandingRanges) -> list[SkippedAction]:
         runs = _runs_within(standing.schedule, zone, times)
         if not runs:
             continue
-        moment = times.end.replace(tzinfo=_clock(zone)).astimezone(UTC)
+        moment = times.end.replace(tzinfo=clock_of_zone(zone)).astimezone(UTC)
         ranges = _ranges_after(standing, runs, moment)
         if ranges is None:
             continue
@@ -129,8 +128,8 @@ def _all_skipped_times(schedule: Sequence[ScalingSchedule]) -> Iterator[tuple[st
             years.add(time.year)
         elif time is not None:
             years |= time.years
-    zones = sorted({_zone_name(action) for action in schedule if _clock_of(action)})
-    for zone in zones:
+    zones = {_zone_name(action) for action in schedule if _clock_of(action)}
+    for zone in sorted(zones - {"UTC"}):  # which skips nothing
         for year in sorted(years.intersection(_STATED_YEARS)):
             for times in skipped_times(zone, year):
                 yield zone, times
@@ -139,7 +138,7 @@ def _all_skipped_times(schedule: Sequence[ScalingSchedule]) -> Iterator[tuple[st
 @lru_cache(maxsize=4096)
 def skipped_times(zone: str, year: int) -> tuple[SkippedTimes, ...]:
     """The local times that do not exist in a time zone, of a year in UTC."""
-    clock = _clock(zone)
+    clock = clock_of_zone(zone)
     skipped: list[SkippedTimes] = []
     if clock is None:
         return ()
@@ -281,14 +280,4 @@ def _zone_name(action: ScalingSchedule) -> str:
 
 
 def _clock_of(action: ScalingSchedule) -> tzinfo | None:
-    return _clock(_zone_name(action))
-
-
-def _clock(name: str) -> tzinfo | None:
-    """The clock of a time zone; None where this machine's database does not have it."""
-    if name == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return None
+    return clock_of_zone(_zone_name(action))

@@ -158,7 +158,7 @@ class Plan:
             texts.append(f"{action.name}: {ranges} {action.when}")
         return texts
 
-    @property
+    @cached_property
     def under_load(self) -> list[FleetUnderLoad]:
         """Each range that can stand with the load that it has to hold, the usual one first."""
         measured = self.request.throughput

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -82,6 +82,16 @@ def order_of(schedule: tuple[ScalingSchedule, ...]) -> RunOrder:
         tuple(lap),
         weeks == WEEKS_PER_CALENDAR,
     )
+
+
+def clock_of_zone(name: str) -> tzinfo | None:
+    """The clock of a time zone; None where this machine's database does not have it."""
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
 
 
 def _zones_of(

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from .daily_peaks import DailyPeak
-from .schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY, MONDAY, order_of
+from .schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY, MONDAY, clock_of_zone, order_of
 from .standing_ranges import CapacityRange, StandingRanges
 from .traffic_shapes import Shape
 
@@ -116,10 +115,7 @@ class SetTimes:
         """The clock of the set times; UTC stands in for it where the traffic has no zone."""
         if shape.begin is None or shape.begin.tzinfo is None:
             return UTC
-        try:
-            return ZoneInfo(self._zone)
-        except (ZoneInfoNotFoundError, ValueError):
-            return None
+        return clock_of_zone(self._zone)
 
     def _begin(self, shape: Shape) -> datetime:
         """When a shape begins on the clock of the set times."""
