@@ -77,7 +77,7 @@ def _simulated(
     """A result of calls that took so long, in ascending order; each interval holds the truth."""
     late = sum(time > (target or 0) for time in times) / len(times)
     return SimpleNamespace(
-        percentile=lambda at: Estimate(times[math.ceil(len(times) * at / 100) - 1], half_width),
+        at_rank=lambda at: Estimate(times[math.ceil(len(times) * at / 100) - 1], half_width),
         slow_share=Estimate(late, 0.0),
         scenario=SimpleNamespace(latency_target=target, service=service),
     )
@@ -119,6 +119,14 @@ def test_what_is_late_without_any_wait_is_surely_late() -> None:
     times = [0.1] * 1000
     (said,) = burn_rate_sentences(limit, _simulated(times, 0.1, math.inf, Exponential(0.05)))
     assert said.startswith("At least 1 % of the calls take longer than 230")
+    assert "10 times too fast: its alarm stays on" in said
+
+
+def test_a_share_of_late_calls_is_told_between_the_percentiles() -> None:
+    """Of 1,000 calls 26 are late: between p95 and p99, whose bound alone would be 1 %."""
+    times = [0.05] * 974 + [0.2] * 26
+    (said,) = burn_rate_sentences(SlowLimit(100.0, 0.998), _simulated(times, None, 0.0))
+    assert said.startswith("At least 2 % of the calls take longer than 100 ms")
     assert "10 times too fast: its alarm stays on" in said
 
 

@@ -169,8 +169,12 @@ class SimulationResult:
         No interval if the runs are too short, or if it would be wider than the latency.
         """
         _check_percentile(percentile)
-        found = self._steady(_percentile(percentile), percentile)
-        return found.at_least(_BIN * found.mean).told
+        return self.at_rank(percentile)
+
+    def at_rank(self, rank: float) -> Estimate:
+        """:meth:`percentile` at each rank that is counted, ``RANKS`` of :mod:`.replication`."""
+        value = self._steady(_percentile(rank), rank)
+        return value.at_least(_BIN * value.mean).told
 
     @property
     def throughput(self) -> Estimate:

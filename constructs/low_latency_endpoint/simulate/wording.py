@@ -14,7 +14,7 @@ from ..report.numbers import readable
 from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import ROUNDING, Estimate
 from .kernels import PER_OCTAVE
-from .replication import PERCENTILES
+from .replication import RANKS
 from .service_laws import ServiceLaw
 from .simulating import Comparison, SimulationResult
 
@@ -136,10 +136,10 @@ def burn_rate_sentences(limit: SlowLimit | None, result: SimulationResult) -> li
 
 def _shares_surely_late(result: SimulationResult, seconds: float) -> Iterator[float]:
     """Shares of the calls that take longer than a time, even at the low ends of the intervals."""
-    for percentile in PERCENTILES:
-        value = result.percentile(percentile)
+    for rank in RANKS:
+        value = result.at_rank(rank)
         if value.tells and value.low > seconds:
-            yield 1 - percentile / 100
+            yield 1 - rank / 100
     target = result.scenario.latency_target
     if target is not None and target >= seconds and result.slow_share.tells:
         yield result.slow_share.low
@@ -160,10 +160,10 @@ def _share_late_alone(law: ServiceLaw, seconds: float) -> float:
 
 def _shares_at_most_late(result: SimulationResult, seconds: float) -> Iterator[float]:
     """Shares that are not exceeded by the calls that take longer than a time."""
-    for percentile in PERCENTILES:
-        value = result.percentile(percentile)
+    for rank in RANKS:
+        value = result.at_rank(rank)
         if value.tells and value.high <= seconds:
-            yield 1 - percentile / 100
+            yield 1 - rank / 100
     target = result.scenario.latency_target
     if target is not None and target <= seconds and result.slow_share.tells:
         yield result.slow_share.high
