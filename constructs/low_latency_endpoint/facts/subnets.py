@@ -40,7 +40,8 @@ SUBNETS_FIT = rule(
 SUBNET_HOLDS_FLEET = rule(
     "LLE113",
     "no subnet is large enough for the fleet",
-    fix="Lower the maximum number of instances, or use several endpoints.",
+    fix="Make the subnets larger (subnet_prefix_length) if they are smaller than a /16, or lower the "
+    "maximum number of instances.",
     source=_SIZING,
 )
 

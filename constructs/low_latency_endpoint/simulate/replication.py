@@ -19,7 +19,7 @@ from .world import Workload, World
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 #: What is counted of each run: the percentiles that are told, and ranks between them that bound the
 #: share of late requests.
-RANKS = (50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 92.0, 94.0, 95.0, 96.0, 97.0, 98.0, 98.5, 99.0, 99.5, 99.9)
+RANKS = (50.0, 60.0, 70.0, 80.0, 90.0, 92.0, 94.0, 95.0, 96.0, 97.0, 98.0, 99.0, 99.5, 99.9)
 #: In the system over time and the sum of the times there differ by rounding alone.
 _LITTLES_LAW = 1e-6
 
