@@ -385,7 +385,7 @@ def test_mistakes(changes: dict[str, Any], code: str) -> None:
                 "latency": LatencyTarget(p99_9=ms(200)),
                 "throughput": MeasuredThroughput(peak_tps=0.3, tps_per_instance=2),
             },
-            "only 6.5 requests in 6 hours are slower than p99.9",  # 0.3 x 21,600 x 0.001
+            "only 6.5 requests are slower than p99.9 in 6 hours",  # 0.3 x 21,600 x 0.001
         ),
         ({"routing": RoutingStrategy("PREFIX_AWARE", 4096, 8)}, "do not say that these do"),
     ],

@@ -130,9 +130,10 @@ def specifications(
     new_fleet: bool,
     max_instances: int | None,
     peak_tps: float | None,
+    quiet_tps: float | None,
     where: str,
 ) -> Iterator[AlarmSpecification]:
-    """All alarms of one variant that the options ask for; ``peak_tps`` is None if not known."""
+    """All alarms of one variant that the options ask for; a rate is None if not known."""
     watch = _Watch(variant, options, new_fleet, peak_tps, where)
     yield from watch.latencies("ModelLatency", options.model_latency)
     yield from watch.latencies("OverheadLatency", options.overhead_latency)
@@ -148,7 +149,7 @@ def specifications(
     if imbalance is not None:
         yield watch.zones(imbalance)
     if options.expect_traffic:
-        yield watch.silence()
+        yield watch.silence(quiet_tps)
 
 
 class _Watch:
@@ -410,8 +411,8 @@ class _Watch:
             look_first="instances per zone, and the zones of the callers",
         )
 
-    def silence(self) -> AlarmSpecification:
-        window = silence_window(self._window, self._tps)
+    def silence(self, quiet_tps: float | None) -> AlarmSpecification:
+        window = silence_window(self._window, quiet_tps)
         return AlarmSpecification(
             key="Invocations/Silence",
             metric=self._metric("Invocations", "Sum", timedelta(seconds=window.seconds)),

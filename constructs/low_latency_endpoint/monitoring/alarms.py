@@ -94,6 +94,7 @@ class LatencyAlarms(Construct):
         endpoint: IEndpoint,
         options: AlarmOptions | None = None,
         peak_tps: Mapping[str, float] | None = None,
+        quiet_tps: Mapping[str, float] | None = None,
         new_fleet_only: bool = False,
     ) -> None:
         """Alarms of every variant of an endpoint, and one composite alarm that pages.
@@ -104,10 +105,11 @@ class LatencyAlarms(Construct):
             endpoint: An :class:`Endpoint`, or one imported with its variants.
             options: What to watch, and who is told; ``"planned"`` watches nothing here, where no plan is. By default ``AlarmOptions()``.
             peak_tps: Highest requests per second by variant. Alarms on latencies and errors then take periods with enough of them. By default, and for other variants, a minute.
+            quiet_tps: Requests per second by variant in the quietest time, in which ``expect_traffic`` must not take a pause for an outage. By default ``peak_tps``.
             new_fleet_only: Watch only the fleet of this configuration (dimension ``EndpointConfigName``), which a deployment brings up: for rollback alarms, which the old fleet would drown. No composite alarm and none of ``options.anomalies`` then. By default the whole endpoint is watched.
 
         Raises:
-            ConfigurationError: LLE606 and LLE825 for a rate of peak_tps, LLE631 for an endpoint imported without variants, LLE721 to LLE729
+            ConfigurationError: LLE606 and LLE825 for a rate, LLE631 for an endpoint imported without variants, LLE721 to LLE729
                 for what it does not publish, LLE739 for an objective without threshold, LLE801 and LLE807 for arguments of another kind.
         """
         super().__init__(scope, id)
@@ -117,8 +119,11 @@ class LatencyAlarms(Construct):
         self._periods = options.evaluation_periods, options.datapoints_to_alarm
         self._new_fleet = new_fleet_only
         self._peak_tps = peak_tps or {}
+        self._quiet_tps = {**self._peak_tps, **(quiet_tps or {})}
         for rate in self._peak_tps.values():
             check_known(PEAK_TPS, rate, f"{self._path}, peak_tps")
+        for rate in self._quiet_tps.values():
+            check_known(PEAK_TPS, rate, f"{self._path}, quiet_tps")
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
         self.actions_suppressor: cloudwatch.IAlarm | None = None
@@ -132,6 +137,7 @@ class LatencyAlarms(Construct):
                 new_fleet=new_fleet_only,
                 max_instances=self._max_instances(variant),
                 peak_tps=self._peak_tps.get(variant.name),
+                quiet_tps=self._quiet_tps.get(variant.name),
                 where=self._path,
             ):
                 alarm = self._alarm(variant, specification)

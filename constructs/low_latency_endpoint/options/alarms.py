@@ -210,7 +210,7 @@ class AlarmOptions(Options):
         model_loading_wait: Multi-model: longest average wait for a model. Default: no alarm.
         capacity_at_maximum: Alarm if the fleet runs at its maximum. Default: true if the endpoint scales.
         zone_imbalance: Alarm if the busiest zone gets this many times its even share. AWS does not say what enables the metric: check that the alarm has data. Default: no alarm.
-        expect_traffic: Alarm when no request arrives in five periods, each a minute, or longer where 20 requests take more than five minutes at the peak. Default: false.
+        expect_traffic: Alarm when no request arrives in five periods, each a minute, or longer where 20 requests take more than five minutes at the lowest peak of the day; state quiet times in throughput.peaks. Default: false.
         period: Period of alarms on latencies, shares and utilization, in whole minutes. Default: 1m; with a throughput, alarms on latencies and errors take as long as they need for enough requests, up to 6h.
         evaluation_periods: Number of the last periods to evaluate. Default: 3; an alarm on a percentile at a low rate takes one long period instead.
         datapoints_to_alarm: Number of these periods that must breach the threshold. Default: 2.

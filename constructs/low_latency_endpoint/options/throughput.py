@@ -140,7 +140,6 @@ class PeakAtTime(Options):
         """Its times in words."""
         return f"from {self.start} to {self.end} {self.time_zone or 'UTC'}"
 
-
 class HeldTps(NamedTuple):
     """Requests per second of one instance."""
 
@@ -233,6 +232,13 @@ class MeasuredThroughput(Options):
     def highest_tps(self) -> float:
         """The highest rate to serve at any time."""
         return max([self.peak_tps, *(peak.tps for peak in self.peaks.values())])
+
+    @property
+    def quietest(self) -> tuple[str, float]:
+        """The lowest peak of the day and its rate; the name is empty if it is the usual peak."""
+        rates = {"": self.peak_tps} | {name: peak.tps for name, peak in self.peaks.items()}
+        name = min(rates, key=rates.__getitem__)
+        return name, rates[name]
 
     @property
     def call_seconds(self) -> Fraction | None:

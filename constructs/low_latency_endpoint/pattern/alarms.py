@@ -105,6 +105,12 @@ def peak_tps_of(plans: Mapping[str, Plan]) -> dict[str, float]:
     return {name: rate for name, rate in rates.items() if rate}
 
 
+def quiet_tps_of(plans: Mapping[str, Plan]) -> dict[str, float]:
+    """The requests per second of each variant at the lowest peak of the day, where it is known."""
+    rates = {name: plan.request.quiet_tps for name, plan in plans.items()}
+    return {name: rate for name, rate in rates.items() if rate}
+
+
 def shadow_alarms(
     scope: Construct, endpoint: Endpoint, plans: Mapping[str, Plan], options: AlarmOptions
 ) -> ShadowAlarms | None:

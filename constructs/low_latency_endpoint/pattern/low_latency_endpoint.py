@@ -46,7 +46,7 @@ from ..plan.serving import Serving
 from ..synthesis.annotations import warn, warn_once
 from ..synthesis.construct_tree import path_below, path_of, region_of, stack_of
 from ..synthesis.template_values import check
-from .alarms import peak_tps_of, shadow_alarms
+from .alarms import peak_tps_of, quiet_tps_of, shadow_alarms
 from .alarms import token_alarms as made_token_alarms
 from .network import link_of, network_of, zones_of
 from .outputs import (
@@ -318,7 +318,12 @@ class LowLatencyEndpoint(MetricSource, Construct):
         self.scaling = self.scalings[variant.name]
         alarms = self._watched(alarms)
         self.alarms = LatencyAlarms(
-            self, "Alarms", endpoint=self.endpoint, options=alarms, peak_tps=peak_tps_of(self.plans)
+            self,
+            "Alarms",
+            endpoint=self.endpoint,
+            options=alarms,
+            peak_tps=peak_tps_of(self.plans),
+            quiet_tps=quiet_tps_of(self.plans),
         )
         metrics = configuration.metrics if configuration is not None else None
         self.token_alarms = made_token_alarms(self, self.endpoint, self.plans, self.alarms, metrics)

@@ -82,7 +82,7 @@ def ratio_window(
 
 
 def silence_window(options: WindowOptions, tps: float | None) -> AlarmWindow:
-    """The window of an alarm on the absence of requests."""
+    """The window of an alarm on the absence of requests, at the rate of the quietest time."""
     requests = _REQUESTS_BEFORE_SILENCE // SILENT_PERIODS
     all_of_them = WindowOptions(options.period_seconds, SILENT_PERIODS, SILENT_PERIODS)
     return _window_of(all_of_them, requests, tps)

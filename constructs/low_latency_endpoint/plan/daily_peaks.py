@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from ..options.scaling import ScalingSchedule
@@ -140,6 +141,12 @@ def _highest_ahead(peaks: Sequence[DailyPeak], usual_tps: float, minute: int, le
 def _begins(peak: DailyPeak, minute: int, lead: int) -> bool:
     """Whether a change of this minute is for the beginning of a peak."""
     return (peak.begin - minute) % MINUTES_PER_DAY in (0, lead)
+
+
+def share_of_day(peak: PeakAtTime) -> Fraction:
+    """The part of a day that a peak lasts."""
+    minutes = (_minute_of(peak.end) - _minute_of(peak.start)) % MINUTES_PER_DAY
+    return Fraction(minutes, MINUTES_PER_DAY)
 
 
 def _minute_of(clock: str) -> int:

@@ -98,6 +98,11 @@ class EndpointRequest(LoadOptions):
         return self.throughput.peak_tps if self.throughput else None
 
     @property
+    def quiet_tps(self) -> float | None:
+        """The variant's requests per second at the lowest peak of the day; None if not known."""
+        return self.throughput.quietest[1] if self.throughput else None
+
+    @property
     def overhead_share(self) -> float | None:
         """The stated share of the target that is kept for overhead."""
         return self.latency.overhead_share if self.latency else None

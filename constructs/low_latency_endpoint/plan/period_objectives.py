@@ -18,7 +18,9 @@ from ..options.throughput import stated
 from ..report.numbers import milliseconds, readable
 from .alarm_warnings import highest_objective
 from .alarm_windows import SAMPLES_ALONE, AlarmWindow, latency_window, period_text, share_beyond
+from .daily_peaks import share_of_day
 from .decisions import PlanWarning
+from .endpoint_request import EndpointRequest
 from .plan import Plan
 
 _LOWER_PERCENTILES = ("p99.9", "p99", "p95", "p90", "p50")  # those that a target can state
@@ -72,25 +74,57 @@ def objective_seconds(options: WindowOptions, statistic: str, tps: float | None)
 
 
 def objective_warnings(plan: Plan) -> Iterator[PlanWarning]:
-    """Warns about an objective that a model which just meets the threshold cannot keep."""
-    objective, peak_tps = planned_objective(plan), plan.request.peak_tps
-    if objective is None or peak_tps is None:
+    """Warns about an objective that a model which just meets the threshold cannot keep.
+
+    It is judged at the peak and, if that is enough, in the time of the day's lowest peak.
+    """
+    objective, measured = planned_objective(plan), plan.request.throughput
+    if objective is None or measured is None:
         return
-    sample = _Sample.of(objective.statistic, objective.seconds, peak_tps)
+    of_day = Fraction(1)
+    words, tps = "even at the peak", measured.peak_tps
+    if not _keeps(objective, tps, of_day):
+        yield _too_few(plan, objective, words, tps, of_day)
+        return
+    name, tps = measured.quietest
+    if not name:
+        return
+    of_day = share_of_day(measured.peaks[name])
+    words = f"at the {readable(tps)} requests per second of throughput.peaks.{name}"
+    if not _keeps(objective, tps, of_day):
+        yield _too_few(plan, objective, words, tps, of_day)
+
+
+def _keeps(objective: PlannedObjective, tps: float, of_day: Fraction) -> bool:
+    """Whether a model that just meets the threshold keeps the objective in a part of the day."""
+    sample = _Sample.of(objective.statistic, objective.seconds, tps)
     if sample is None or sample.is_enough:
-        return
+        return True
+    missed = sample.missed(float(sample.beyond)) * float(of_day)
+    # A period of a single request is no stricter than it.
+    return missed <= float(1 - stated(objective.share)) * (1 + 1e-9)
+
+
+def _too_few(
+    plan: Plan, objective: PlannedObjective, words: str, tps: float, of_day: Fraction
+) -> PlanWarning:
+    """That the requests of a period decide an objective by chance, and what ends that."""
+    sample = _Sample.of(objective.statistic, objective.seconds, tps)
+    assert sample is not None
     missed = sample.missed(float(sample.beyond))
     allowed = float(1 - stated(objective.share))
-    if missed <= allowed * (1 + 1e-9):  # a period of a single request is no stricter than it
-        return
-    yield PlanWarning(
+    lets = f"the objective lets {_percent(allowed)}"
+    if of_day < 1:
+        allowed = min(1.0, allowed / float(of_day))
+        lets += f" of a day's, {_percent(allowed)} of those in this time"
+    return PlanWarning(
         "few-samples-for-objective",
         f"the service level objective judges {objective.statistic} in {objective.periods}, and "
-        f"even at the peak only {readable(float(sample.requests))} requests come in one: a model "
+        f"{words} only {readable(float(sample.requests))} requests come in one: a model "
         f"that just meets {milliseconds(objective.milliseconds, 6)} misses about "
-        f"{_percent(missed)} of the periods, and the objective lets {_percent(allowed)}, for which "
+        f"{_percent(missed)} of the periods, and {lets}, for which "
         f"only about {_percent(sample.slow_for(allowed))} of the requests may be slow, not "
-        f"{_percent(float(sample.beyond))}. {_advice(plan, objective, sample.beyond)}",
+        f"{_percent(float(sample.beyond))}. {_advice(plan, objective, sample.beyond, tps)}",
     )
 
 
@@ -139,26 +173,25 @@ class _Sample(NamedTuple):
         return low
 
 
-def _advice(plan: Plan, objective: PlannedObjective, beyond: Fraction) -> str:
+def _advice(plan: Plan, objective: PlannedObjective, beyond: Fraction, tps: float) -> str:
     """What ends the warning, each by itself."""
     request = plan.request
     assert request.peak_tps is not None
     options = request.alarm_window
     remedies = []
-    without_period = options._replace(period_seconds=None)
-    if options != without_period and _is_enough(
-        without_period, objective.statistic, request.peak_tps
-    ):
+    derived = _seconds_without_period(request, objective.statistic)
+    if options.period_seconds is not None and _is_enough(derived, objective.statistic, tps):
         remedies.append("leave alarms.period out")
     for statistic in _LOWER_PERCENTILES:
         is_lower = (share_beyond(statistic) or 0) > beyond
-        if is_lower and _is_enough(options, statistic, request.peak_tps):
+        seconds = objective_seconds(options, statistic, request.peak_tps)
+        if is_lower and _is_enough(seconds, statistic, tps):
             remedies.append(
                 f"make it about {statistic}, by giving that the shortest threshold of "
                 "alarms.model_latency"
             )
             break
-    of_requests = _objective_of_requests(beyond, request.peak_tps)
+    of_requests = _objective_of_requests(beyond, tps)
     if request.slow_limit is not None:
         remedies.append(
             "leave alarms.service_level_objective out, as alarms.slow_requests judges requests"
@@ -174,8 +207,14 @@ def _advice(plan: Plan, objective: PlannedObjective, beyond: Fraction) -> str:
     return f"{text[0].upper()}{text[1:]}"
 
 
-def _is_enough(options: WindowOptions, statistic: str, tps: float) -> bool:
-    sample = _Sample.of(statistic, objective_seconds(options, statistic, tps), tps)
+def _seconds_without_period(request: EndpointRequest, statistic: str) -> int:
+    """The period that the rate would give if none were stated."""
+    derived = request.alarm_window._replace(period_seconds=None)
+    return objective_seconds(derived, statistic, request.peak_tps)
+
+
+def _is_enough(seconds: int, statistic: str, tps: float) -> bool:
+    sample = _Sample.of(statistic, seconds, tps)
     return sample is not None and sample.is_enough
 
 

@@ -9,6 +9,7 @@ from ..facts.token_values import is_token
 from ..options.throughput import FEWEST_INSTANCES, counted_instances
 from ..report.document import Cell, Listed, Part, Row, Section, Table
 from ..report.numbers import readable
+from .alarm_warnings import assumed_rates
 from .decisions import Decision, Explanation, SummaryLine
 from .floor_explanations import floor_lines
 from .hourly_cost import EndpointCost
@@ -216,6 +217,8 @@ def _assumed(plan: Plan) -> Iterator[str]:
             "in the cost"
         )
     if text := _assumed_load(plan):
+        yield text
+    if text := assumed_rates(request):
         yield text
     yield "instances spread evenly"
     if outage := assumed_outage(plan):

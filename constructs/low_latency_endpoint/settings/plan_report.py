@@ -328,7 +328,7 @@ class SharedResources:
             for quota in self.quotas
         ]
         if self.connections is not None:
-            found.append(("In flight", f"{self.connections:,} requests at the endpoints' peaks"))
+            found.append(("In flight", f"{self.connections:,} at once at the endpoints' peaks"))
         links = self.interface_endpoints
         found.append(
             (

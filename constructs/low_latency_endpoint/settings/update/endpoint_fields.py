@@ -30,7 +30,7 @@ from ...options.option import (
     options_of,
 )
 from ...options.variant import FurtherOptions, InstanceOptions
-from ...plan.alarm_windows import latency_window, share_window, window_text
+from ...plan.alarm_windows import latency_window, share_window, silence_window, window_text
 from ...plan.plan import Plan
 from ...plan.secrets import looks_secret
 from ..endpoint import EndpointSettings, further_variants
@@ -467,11 +467,15 @@ def _alarms(settings: Settings, key: str) -> dict[str, Any]:
 
 def _alarm_windows(settings: Settings, key: str) -> dict[str, str]:
     """The periods that alarms on latencies and errors evaluate: they follow from the requests' rate."""
-    stated = settings.endpoints[key].alarms.window
+    alarms = settings.endpoints[key].alarms
+    stated = alarms.window
     windows: dict[str, str] = {}
     for variant in planned_variants(settings, key):
         rate = variant.plan.request.peak_tps
         windows[f"{variant.variant} errors"] = window_text(share_window(stated, rate))
+        if alarms.expect_traffic:
+            silence = silence_window(stated, variant.plan.request.quiet_tps)
+            windows[f"{variant.variant} silence"] = window_text(silence)
         for metric in ("ModelLatency", "OverheadLatency"):
             for statistic in latency_thresholds(settings, key, metric):
                 window = latency_window(stated, statistic, rate)
