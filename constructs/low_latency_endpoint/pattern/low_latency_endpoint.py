@@ -254,6 +254,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             slow_limit=alarms.slow_limit,
             period_objective=alarms.period_objective,
             least_first_tokens=alarms.tokens.minimum_requests,
+            deployment=endpoint.deployment,
         )
         requests = requests_of(request, variant, variants, shadow, path)
         self.plans: dict[str, Plan] = plans_of(requests, plan, path)

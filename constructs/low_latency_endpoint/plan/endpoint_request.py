@@ -18,6 +18,7 @@ from ..facts.warm_up_rules import WARM_UP_REQUESTS
 from ..facts.zones import check_zones_in_region, is_stand_in, region_of_zone
 from ..options.alarms import ErrorLimit, PeriodObjective, SlowLimit, WindowOptions
 from ..options.argument_kinds import checked_arguments
+from ..options.deployment import DeploymentPolicy
 from ..options.load import LoadOptions
 from ..options.option import Option
 from ..options.scaling import whole_seconds
@@ -63,6 +64,7 @@ class EndpointRequest(LoadOptions):
         slow_limit: What the alarms on slow requests hold them to; None without one.
         period_objective: What a service level objective holds the periods to; None without one.
         least_first_tokens: First tokens in five minutes below which no alarm on tokens goes off.
+        deployment: How a new version takes over. Default: a canary, or all at once on Inf1.
 
     Raises:
         ConfigurationError: ``LLE1xx`` for zones, ``LLE432`` and ``LLE433`` for pools, ``LLE807`` for
@@ -86,6 +88,7 @@ class EndpointRequest(LoadOptions):
     slow_limit: SlowLimit | None = None
     period_objective: PeriodObjective | None = None
     least_first_tokens: int = 20
+    deployment: DeploymentPolicy | None = None
 
     @property
     def request_size(self) -> RequestSize | None:

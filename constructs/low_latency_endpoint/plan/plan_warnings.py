@@ -22,6 +22,7 @@ from .clock_changes import clock_warnings
 from .contradictions import contradictions
 from .daily_peaks import lead_minutes
 from .decisions import PlanWarning
+from .deployment_time import deployment_warnings
 from .endpoint_request import EndpointRequest
 from .fleet_under_load import FleetUnderLoad, also
 from .period_objectives import objective_warnings
@@ -63,6 +64,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
         yield from _few(plan)
         yield from _rises(plan)
         yield from outage_warnings(plan)
+        yield from deployment_warnings(plan)
     yield from _schedule(plan)
     yield from clock_warnings(plan)
     yield from _requests(plan)

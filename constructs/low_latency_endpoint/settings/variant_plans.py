@@ -161,6 +161,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         slow_limit=endpoint.alarms.slow_limit,
         period_objective=endpoint.alarms.period_objective,
         least_first_tokens=endpoint.alarms.tokens.minimum_requests,
+        deployment=endpoint.deployment,
     )
 
 

@@ -16,6 +16,7 @@ from ...options.option import Effect, changed, options_of
 from ...options.rules import NO_SUCH_ENDPOINT
 from ...options.variant import planned_for
 from ...plan.decisions import Explanation
+from ...plan.deployment_time import deployment_time
 from ...plan.hourly_cost import StackCost
 from ..endpoint import EndpointSettings
 from ..option_models import duration_text
@@ -373,14 +374,16 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
         )
         for settings in (before, after)
     )
-    waits = f"{duration_text(policy.waits)} of watching" if policy.waits else "no watching"
+    times = [deployment_time(variant.plan) for variant in planned_variants(after, key)]
+    longest = max(filter(None, times), key=lambda time: time.seconds, default=None)
+    takes = "a time that is known at deployment only" if longest is None else longest.text
     alarms = PLANNED["rollback_alarms"].of(after, key)
     back = {0: "no alarm rolls it back", 1: "one alarm rolls it back"}.get(
         len(alarms), f"{len(alarms)} alarms roll it back"
     )
     words = (
-        f"{policy_words(policy)}: {waits} besides the start of new instances; up to {most} "
-        f"instances meanwhile; {back}"
+        f"{policy_words(policy)}: {takes}; nothing scales meanwhile, up to {most} instances run; "
+        f"{back}"
     )
     if before.endpoints[key].variant_name != endpoint.variant_name:
         words += ". SageMaker excludes it from guarded deployments, as the variant has another name"

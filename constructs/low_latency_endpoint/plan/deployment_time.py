@@ -1,0 +1,138 @@
+"""How long the deployment of a new version takes, and the load that comes meanwhile.
+
+Start at :func:`deployment_time`. SageMaker blocks scaling until a deployment is over, so that the
+instances of its beginning hold all that comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+from ..facts.durations import seconds_of
+from ..facts.token_values import is_token
+from ..options.deployment import DeploymentPolicy, default_deployment
+from ..options.throughput import stated
+from ..report.numbers import readable
+from .decisions import PlanWarning
+from .plan import Plan
+from .scaling_pace import fewest_for_rises
+
+
+class DeploymentTime(NamedTuple):
+    """From the start of the first new instances until the old ones are gone, if nothing fails."""
+
+    starts: tuple[int, int]  # one after the other: fewest and most; several only of batches
+    start_seconds: int  # of one start
+    wait_seconds: float  # after each start
+    kept_seconds: float  # besides: waits of other parts, and of the old fleet
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The shortest and the longest."""
+        fewest, most = self.starts
+        of_a_start = self.start_seconds + self.wait_seconds
+        return fewest * of_a_start + self.kept_seconds, most * of_a_start + self.kept_seconds
+
+    @property
+    def text(self) -> str:
+        """It in words, with the starts that it consists of."""
+        start = _minutes(self.start_seconds)
+        fewest, most = self.starts
+        if most == 1:
+            return f"about {_range(self.seconds)}, of which new instances take {start} to start"
+        batches = f"{fewest} batches"
+        if fewest < most:
+            batches = f"{fewest} to {most} batches (AWS does not say how it rounds them)"
+        each = f"{start} to start"
+        if self.wait_seconds:
+            each += f" and {_minutes(self.wait_seconds)} to be watched"
+        return f"about {_range(self.seconds)}: {batches}, each with {each}"
+
+
+def deployment_time(plan: Plan) -> DeploymentTime | None:
+    """How long a deployment takes; None where a token hides it."""
+    policy = deployment_of(plan)
+    waits = policy.waits
+    if waits is None:
+        return None
+    start = plan.request.start_seconds
+    if policy.kind != "ROLLING":
+        return DeploymentTime((1, 1), start, 0.0, waits.total_seconds())
+    fleets = (plan.fewest, plan.largest_fleet)
+    if any(is_token(fleet) for fleet in fleets):
+        return None
+    starts = _batches(range(fleets[0], fleets[1] + 1), policy.percent)
+    return DeploymentTime(starts, start, seconds_of(policy.wait), 0.0)
+
+
+def deployment_of(plan: Plan) -> DeploymentPolicy:
+    """How a new version takes over: as stated, or by default."""
+    return plan.request.deployment or default_deployment(plan.request.serving.types)
+
+
+def _batches(fleets: range, percent: int) -> tuple[int, int]:
+    """The fewest and the most batches of fleets of such sizes.
+
+    AWS documents a batch as a percentage of the capacity, from 5 to 50, and not how it becomes a
+    number of instances.
+    """
+    rounded_up = [-(-fleet // -(-fleet * percent // 100)) for fleet in fleets]
+    rounded_down = [-(-fleet // max(1, fleet * percent // 100)) for fleet in fleets]
+    return min(rounded_up), max(rounded_down)
+
+
+def deployment_warnings(plan: Plan) -> Iterator[PlanWarning]:
+    """Warns about a deployment that takes too long: for its own limit, or for the stated rise."""
+    time = deployment_time(plan)
+    if time is None:
+        return
+    limit = deployment_of(plan).maximum_execution
+    if limit is not None and not is_token(limit) and seconds_of(limit) <= time.seconds[1]:
+        yield PlanWarning(
+            "deployment-too-long",
+            f"a deployment takes {time.text}. deployment.maximum_execution ends it after "
+            f"{_minutes(seconds_of(limit))}, and SageMaker then rolls it back: raise it above "
+            f"{_minutes(time.seconds[1])}",
+        )
+    if plan.scaling is not None:
+        yield from _rises_meanwhile(plan, time)
+
+
+def _rises_meanwhile(plan: Plan, time: DeploymentTime) -> Iterator[PlanWarning]:
+    """A stated rise that outgrows the reserve of the minimum while nothing scales.
+
+    More than the minimum serves where load is higher, with a larger reserve.
+    """
+    for load in plan.under_load:
+        measured, held = load.measured, load.held_tps
+        if measured is None or held is None or measured.rise_tps_per_minute is None:
+            continue
+        seconds = round(time.seconds[1])
+        minimum = load.fleet.minimum
+        enough = fewest_for_rises(measured, seconds, held)
+        rise = stated(measured.rise_tps_per_minute) * Fraction(seconds, 60)
+        comes = min(rise, stated(measured.peak_tps) - minimum * held.planned)
+        reserve = minimum * (held.limit - held.planned)
+        outside = fewest_for_rises(measured, plan.request.rise_seconds, held)  # warned of elsewhere
+        if enough <= max(minimum, outside) or comes <= reserve:
+            continue
+        yield PlanWarning(
+            "rise-during-deployment",
+            f"{load.prefix}a deployment takes {time.text}, and nothing scales meanwhile: a rise as "
+            f"stated brings up to {readable(float(comes), 4)} requests per second more, and the "
+            f"minimum of {minimum} has {readable(float(reserve), 4)} in reserve. Deploy while load does "
+            f"not rise, or raise the minimum to {enough} before",
+        )
+        return
+
+
+def _range(seconds: tuple[float, float]) -> str:
+    low, high = (_minutes(value) for value in seconds)
+    return low if low == high else f"{low.removesuffix(' minutes')} to {high}"
+
+
+def _minutes(seconds: float) -> str:
+    minutes = readable(seconds / 60, 3)
+    return "1 minute" if minutes == "1" else f"{minutes} minutes"

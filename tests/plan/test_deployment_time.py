@@ -1,0 +1,128 @@
+"""How long a deployment takes, and what a stated rise brings while nothing scales."""
+
+from __future__ import annotations
+
+import random
+import re
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import yaml
+
+from low_latency_endpoint import DeploymentPolicy
+from low_latency_endpoint.plan.deployment_time import DeploymentTime, deployment_time
+from low_latency_endpoint.settings import parse_settings
+from low_latency_endpoint.settings.variant_plans import plan_endpoint
+from low_latency_endpoint.simulate import Rollout
+from tests.depth import examples
+
+from .test_few_requests import warnings_of
+from .test_sizing_jobs import job
+
+SEED = 59
+TOO_LONG = "deployment-too-long"
+RISES = "rise-during-deployment"
+LOAD = {"peak_tps": 1040, "tps_per_instance": 100, "safety_factor": 0.65, "rise_tps_per_minute": 8}
+LAG_MINUTES = Fraction(29, 2)  # 1 of delay, half of the minute that was seen, 7 and 6 of two starts
+CANARY = {"canary": {"size_percent": 10, "wait": "5m"}, "termination_wait": "2m"}
+ROLLING = {"rolling": {"batch_percent": 25, "wait": "5m"}, "maximum_execution": "1h"}
+
+
+def deployed(deployment: Any, load: Any = LOAD, minimum: int = 4) -> Any:
+    return job(
+        load,
+        instances={"min": minimum, "max": 16},
+        scaling={"instance_start": "6m"},
+        deployment=deployment,
+    )
+
+
+def time_of(stated: Any) -> DeploymentTime:
+    time = deployment_time(plan_endpoint(parse_settings(yaml.safe_dump(stated)), "e"))
+    assert time is not None
+    return time
+
+
+def test_a_canary_starts_once_and_is_watched():
+    """6 minutes of start, 5 of the canary and 2 for the old fleet: a rise of 8 brings 104 meanwhile.
+
+    Four instances have 4 x 35 = 140 in reserve.
+    """
+    stated = deployed(CANARY)
+    assert time_of(stated).seconds == (780, 780)
+    assert not {TOO_LONG, RISES} & set(warnings_of(stated))
+
+
+def test_batches_start_one_after_the_other():
+    """Between 4 and 16 instances a quarter is one to four: 3 batches of 2 for 5, and 7 of 1 for 7.
+
+    Each takes 6 + 5 minutes. In 77 minutes 616 more would come; the peak is 780 above 4 x 65.
+    """
+    stated = deployed(ROLLING)
+    warnings = warnings_of(stated)
+    assert time_of(stated).seconds == (33 * 60, 77 * 60)
+    assert "33 to 77 minutes: 3 to 7 batches" in warnings[TOO_LONG]
+    assert "raise it above 77 minutes" in warnings[TOO_LONG]
+    assert "up to 616 requests per second more, and the minimum of 4 has 140" in warnings[RISES]
+    assert warnings[RISES].endswith("or raise the minimum to 12 before")
+    longer = ROLLING | {"maximum_execution": "78m"}
+    assert TOO_LONG not in warnings_of(deployed(longer))
+
+
+def test_more_than_the_peak_never_comes():
+    """At 390 requests a second 130 are above 4 x 65, and 140 are in reserve."""
+    assert RISES not in warnings_of(deployed(ROLLING, LOAD | {"peak_tps": 390}))
+    assert RISES in warnings_of(deployed(ROLLING, LOAD | {"peak_tps": 410}))
+
+
+def drawn_policy(rng: random.Random) -> dict[str, Any]:
+    wait = f"{rng.choice([0, 1, 5, 20])}m"
+    kinds = [
+        {"canary": {"size_percent": rng.choice([5, 10, 50]), "wait": wait}},
+        {"linear": {"step_percent": rng.choice([10, 25, 50]), "wait": wait}},
+        {"all_at_once": {"wait": wait}},
+        {"rolling": {"batch_percent": rng.randint(5, 50), "wait": wait}},
+    ]
+    return rng.choice(kinds)
+
+
+def test_the_advised_minimum_outlives_the_deployment():
+    """Drawn policies and rises: what is advised ends the warning, and what is not warned of holds."""
+    rng = random.Random(SEED)
+    said = {True: 0, False: 0}
+    for _ in range(examples(60)):
+        rise = rng.choice([1, 5, 20, 80])
+        load = LOAD | {"rise_tps_per_minute": rise}
+        stated = deployed(drawn_policy(rng), load)
+        text = warnings_of(stated).get(RISES)
+        seconds = time_of(stated).seconds[1]
+        comes = min(Fraction(rise) * Fraction(round(seconds), 60), Fraction(1040 - 4 * 65))
+        outside = min(Fraction(rise) * LAG_MINUTES, 1040 - 4 * 65)  # scaling lags as far at any time
+        assert (text is not None) is (comes > max(4 * 35, outside)), stated
+        said[text is not None] += 1
+        if text is None:
+            continue
+        advised = re.search(r"raise the minimum to (\d+) before", text)
+        assert advised is not None
+        changed = deployed(stated["endpoints"]["e"]["deployment"], load, int(advised[1]))
+        assert RISES not in warnings_of(changed)
+    assert min(said.values()) > 10
+
+
+@pytest.mark.parametrize("fleet", [4, 5, 7, 11, 16])
+def test_the_simulated_deployment_takes_as_long(fleet):
+    """The simulation ends with the last batch's start; here its watching is counted too."""
+    low, high = time_of(deployed(ROLLING)).seconds
+    rollout = Rollout(
+        at=0.0, kind="rolling", step_share=0.25, wait_seconds=300.0, instance_seconds=360.0
+    )
+    assert low <= rollout.seconds(fleet) + 300 <= high
+
+
+def test_an_update_of_no_length_is_told_in_minutes():
+    policy = DeploymentPolicy.all_at_once(wait=timedelta())
+    assert policy.waits == timedelta()
+    text = time_of(deployed({"all_at_once": {}})).text
+    assert text == "about 6 minutes, of which new instances take 6 minutes to start"
