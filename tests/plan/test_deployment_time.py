@@ -99,7 +99,9 @@ def test_the_advised_minimum_outlives_the_deployment():
         text = warnings_of(stated).get(RISES)
         seconds = time_of(stated).seconds[1]
         comes = min(Fraction(rise) * Fraction(round(seconds), 60), Fraction(1040 - 4 * 65))
-        outside = min(Fraction(rise) * LAG_MINUTES, 1040 - 4 * 65)  # scaling lags as far at any time
+        outside = min(
+            Fraction(rise) * LAG_MINUTES, 1040 - 4 * 65
+        )  # scaling lags as far at any time
         assert (text is not None) is (comes > max(4 * 35, outside)), stated
         said[text is not None] += 1
         if text is None:

@@ -140,6 +140,7 @@ class PeakAtTime(Options):
         """Its times in words."""
         return f"from {self.start} to {self.end} {self.time_zone or 'UTC'}"
 
+
 class HeldTps(NamedTuple):
     """Requests per second of one instance."""
 

@@ -25,7 +25,9 @@ from .endpoint_request import EndpointRequest
 from .plan import Plan
 
 _DIGITS_OF_BUDGET = 2  # of the budget that an advised objective leaves
-_OF_A_DAY = 10  # times that the rate falls from a day's peak to its night, in what callers usually do
+_OF_A_DAY = (
+    10  # times that the rate falls from a day's peak to its night, in what callers usually do
+)
 
 
 class _Time(NamedTuple):
