@@ -118,6 +118,17 @@ class Series:
             return self.mean
         return sum(self.points[time] * weights.points[time] for time in common) / total
 
+    def weighted_percentile(self, weights: Series, share: float) -> float | None:
+        """The smallest value that this share of the weight does not exceed."""
+        common = [time for time in self.points if weights.points.get(time, 0) > 0]
+        total = sum(weights.points[time] for time in common)
+        counted = 0.0
+        for time in sorted(common, key=self.points.__getitem__):
+            counted += weights.points[time]
+            if counted >= share * total:
+                return self.points[time]
+        return self.max
+
 
 def statistic_of(series: MetricSeries, metric: str, statistic: str) -> Series:
     """Empty without data."""

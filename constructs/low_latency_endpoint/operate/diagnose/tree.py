@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby, pairwise
 
-from ...account.metrics import median
+from ...account.metrics import Series, median
+from ...plan.alarm_windows import share_beyond
 from ...report.numbers import milliseconds, percent, readable
 from . import thresholds as const
 from .endpoint_state import drifted, endpoint_state, unless_deployed
@@ -34,6 +35,8 @@ _PATTERNS = (flapping, saw_tooth, lost_instances, after_idle, growing, periodic,
 _OF_SCALING = ("LLD102", "LLD103", "LLD110", "LLD144", "LLD145", "LLD401")
 #: Slow causes that remain when no other fits: they do not say why requests reach the time limit.
 _RESIDUAL = ("LLD112", "LLD113", "LLD502")
+#: Of the requests of a window, by which its highest periods are judged.
+_ALL_BUT_FEW = 0.99
 #: Time windows that one finding shows beside each other.
 _SHOWN = 3
 
@@ -288,19 +291,32 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     yield view.cause("LLD203", *shown, words, times=times, first=less)
 
 
+def _highest_in_model(view: VariantView, statistic: str, counts: Series) -> float | None:
+    """The most that a statistic of ModelLatency over the whole window can be.
+
+    The percentile of a window is not the mean of its periods' percentiles: where half of the window is
+    slow, it is nearly that of the slow half. It is never above the highest of them; periods with one
+    request in a hundred are left out.
+    """
+    periods = view.get("ModelLatency", statistic)
+    if share_beyond(statistic) is None:
+        return periods.weighted_mean(counts)
+    return periods.weighted_percentile(counts, _ALL_BUT_FEW)
+
+
 def client(view: VariantView) -> Iterator[Finding]:
     """What the caller measured, less what SageMaker measured."""
     m, counts = view.measurements, view.get("ModelLatency", "SampleCount")
     added = view.get("OverheadLatency", "Average").weighted_mean(counts)
     for statistic, measured in m.client_latency.items():
-        model = view.get("ModelLatency", statistic).weighted_mean(counts)
+        model = _highest_in_model(view, statistic, counts)
         if model is None or added is None:
             continue
         left = measured - model - added
         if left >= max(OUTSIDE * measured, OUTSIDE_MS):
             words = (
                 f"client {statistic} {milliseconds(measured)} = ModelLatency "
-                f"{milliseconds(model)} + OverheadLatency {milliseconds(added)} (average) + "
+                f"{milliseconds(model)} (of its slowest periods) + OverheadLatency {milliseconds(added)} (average) + "
                 f"{milliseconds(left)}, {percent(left / measured)}, outside of SageMaker"
             )
             yield view.cause("LLD801", Evidence(words, m.start, m.end))
