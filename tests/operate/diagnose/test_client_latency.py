@@ -63,7 +63,11 @@ def test_the_weight_decides_and_not_the_number_of_periods():
 @pytest.mark.parametrize("over", [10, 20, 30, 45, 60])
 def test_a_slow_part_of_the_window_is_not_the_callers_path(over):
     """Callers measure what the slow minutes are, and 10 ms on the way; fast minutes stand beside."""
-    [fault] = [fault for fault in FAULTS if fault.finding == "LLD704" and fault.name.startswith("somebody lowered")]
+    [fault] = [
+        fault
+        for fault in FAULTS
+        if fault.finding == "LLD704" and fault.name.startswith("somebody lowered")
+    ]
     scenario = fault.scenario()
     median = max(scenario.latency(minute, 0) for minute in range(scenario.minutes))
     slowest = median * math.exp(2.33 * scenario.spread)
