@@ -133,8 +133,9 @@ def _(traffic: ArrivalTrace) -> str:
 def _(traffic: ShapedLoop) -> str:
     shape = traffic.shape
     peak = traffic.peak_rate
+    highest = peak * max(share for _, share in shape.levels)
     return (
-        f"the traffic of {shape.name} ({shape.description}) has its peak at {readable(peak)} "
+        f"the traffic of {shape.name} ({shape.description}) has its peak at {readable(highest)} "
         f"requests per second, {readable(peak * shape.mean_share, 4)} on average over "
         f"{readable(shape.seconds / 60, 4)} minutes; {_callers_of(shape, poisson=traffic.poisson)}"
     )
