@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
@@ -336,6 +336,7 @@ def test_clocks_that_change_on_different_days_change_the_order() -> None:
         max_size=4,
     )
 )
+@example([(0, "UTC", 1, 30), (4, "UTC", 3, None), (41, "America/New_York", 1, 28)])
 @settings(max_examples=examples(6), deadline=None)
 def test_several_time_zones_along_a_year(entries: list[tuple[int, str, Any, Any]]) -> None:
     """Each half hour of a year in UTC is held against the clock of each zone."""

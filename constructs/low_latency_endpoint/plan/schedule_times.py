@@ -280,9 +280,14 @@ def _groups(
 ) -> dict[float, Group]:
     """The actions between two days by their minute, in the order in which they run."""
     at: dict[float, list[int]] = defaultdict(list)
+    begin = first.toordinal() * MINUTES_PER_DAY
+    end = (last.toordinal() + 1) * MINUTES_PER_DAY
+    day = timedelta(days=1)
     for index, cron in recurring.items():
-        for moment in _runs(cron, first, last, zone_of[index]):
-            at[moment].append(index)
+        # A zone's evening is the next day's morning in UTC.
+        for moment in _runs(cron, first - day, last + day, zone_of[index]):
+            if begin <= moment < end:
+                at[moment].append(index)
     for index, runs in moments.items():
         for moment in runs:
             at[moment].append(index)
