@@ -12,13 +12,17 @@ import pytest
 import yaml
 
 from low_latency_endpoint import DeploymentPolicy
-from low_latency_endpoint.plan.deployment_time import DeploymentTime, deployment_time
+from low_latency_endpoint.plan.deployment_time import (
+    DeploymentTime,
+    deployment_time,
+    first_part_words,
+)
 from low_latency_endpoint.settings import parse_settings
 from low_latency_endpoint.settings.variant_plans import plan_endpoint
 from low_latency_endpoint.simulate import Rollout
 from tests.depth import examples
 
-from .test_few_requests import warnings_of
+from .test_few_requests import drawn_rate, load, warnings_of
 from .test_sizing_jobs import job
 
 SEED = 59
@@ -128,3 +132,46 @@ def test_an_update_of_no_length_is_told_in_minutes():
     assert policy.waits == timedelta()
     text = time_of(deployed({"all_at_once": {}})).text
     assert text == "about 6 minutes, of which new instances take 6 minutes to start"
+
+
+def requests_of_first_part(deployment: dict[str, Any], tps: float) -> Fraction:
+    [(kind, part)] = [item for item in deployment.items() if isinstance(item[1], dict)]
+    names = {"canary": "size_percent", "linear": "step_percent", "rolling": "batch_percent"}
+    percent = part[names[kind]] if kind in names else 100
+    return Fraction(repr(tps)) * 60 * percent / 100
+
+
+def test_the_plan_warns_exactly_where_a_dead_version_is_rolled_out():
+    """At the lowest stated rate fewer requests than the failures that the alarms wait for come."""
+    rng = random.Random(SEED)
+    said = {True: 0, False: 0}
+    for _ in range(examples(80)):
+        peak = drawn_rate(rng)
+        quiet = rng.choice([None, peak / 10, peak * 2])
+        failures = rng.choice([1, 3, 10])
+        policy = drawn_policy(rng)
+        peaks = {"night": {"tps": quiet, "from": "22:00", "to": "06:00"}} if quiet else {}
+        stated = deployed(policy, load(peak) | {"peaks": peaks})
+        stated["endpoints"]["e"]["alarms"] = {"minimum_failures": failures}
+        warnings = warnings_of(stated)
+        lowest = min(peak, quiet or peak)
+        [part] = policy.values()
+        is_brief = part["wait"] in ("0m", "1m")
+        is_blind = requests_of_first_part(policy, lowest) < failures
+        assert ("wait-too-short-for-rollback" in warnings) is is_brief, policy
+        assert ("few-requests-for-rollback" in warnings) is (is_blind and not is_brief), stated
+        said[is_blind] += 1
+        off = policy | {"rollback_on_alarms": False}
+        stated["endpoints"]["e"]["deployment"] = off
+        assert not [name for name in warnings_of(stated) if name.endswith("for-rollback")]
+    assert min(said.values()) > 10
+
+
+def test_a_canary_at_night_sees_a_tenth():
+    """10 % of 30 requests a second for five minutes are 900, and 90 of 3 a second."""
+    peaks = {"night": {"tps": 3, "from": "22:00", "to": "06:00"}}
+    stated = deployed(CANARY, LOAD | {"peak_tps": 30, "peaks": peaks})
+    words = first_part_words(plan_endpoint(parse_settings(yaml.safe_dump(stated)), "e"))
+    assert words == (
+        "about 900 requests at the peak, 90 in night, judge the first 10 % of a new version; "
+    )

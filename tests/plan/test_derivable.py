@@ -143,6 +143,10 @@ def followed(decision: Decision) -> int:
         budget = 1 - Fraction(repr(decision.inputs.get("objective", 0)))
         assert value == pytest.approx(min(1, float(Fraction("14.4") * budget * 100))), decision
         return 1
+    if name == "alarm_slow_requests":
+        budget = 100 * (1 - Fraction(repr(decision.inputs["objective"])))
+        assert value == float(min(100, Fraction("14.4") * budget)), decision
+        return 1
     if name.startswith("alarm_"):
         share = exact(decision.inputs, "target in ms") * exact(decision.inputs, "share")
         assert value in (float(share), float(share / 1000)), decision

@@ -100,6 +100,17 @@ def test_two_slow_claims_in_an_hour():
     assert text.endswith("at most 0.99917")
 
 
+def test_the_plan_explains_what_an_objective_never_sees():
+    """Of 99.5 % the budget is 0.5 %: 7.2 % of an hour page, and 3 % of six hours.
+
+    A lasting 3 % spends a month's budget six times too fast, in five days.
+    """
+    settings = parse_settings(yaml.safe_dump(with_slow_requests(40, "0.995")))
+    decision = explain_variants(settings, "e")["e"]["alarm_slow_requests"]
+    assert (decision.value, decision.inputs["over six hours in %"]) == (7.2, 3.0)
+    assert "stay at 3 % or less never page, and spend a month's budget in 5 days" in decision.note
+
+
 def test_no_advice_on_another_contradiction_hides_it():
     """A higher threshold ends the contradiction with the target; two slow claims still page."""
     stated = with_slow_requests(0.07, "0.9995")

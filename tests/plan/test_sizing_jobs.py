@@ -106,7 +106,7 @@ JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
             "fleet": (2, 2, 2),
             "alarm_model_latency_p99": None,
             "scaling_target": None,
-            "warns": {"rare-calls"},
+            "warns": {"rare-calls", "few-requests-for-rollback"},
             "says": ["Serverless inference", "asynchronous", "scale to zero", "keep_warm"],
         },
     ),

@@ -22,6 +22,7 @@ IMPOSSIBLE = rule(
 # Titles where the name alone does not read well
 _TITLES = {
     "alarm_error_rate": "Alarm on server errors",
+    "alarm_slow_requests": "Alarm on slow requests",
     "call_duration": "Duration of a call",
     "caller_connections": "Connections of all callers",
     "caller_keepalive": "TCP keep-alive of callers",

@@ -6,10 +6,12 @@ instances of its beginning hold all that comes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
+from ..facts.deployments import rolls_back
 from ..facts.durations import seconds_of
 from ..facts.token_values import is_token
 from ..options.deployment import DeploymentPolicy, default_deployment
@@ -18,6 +20,10 @@ from ..report.numbers import readable
 from .decisions import PlanWarning
 from .plan import Plan
 from .scaling_pace import fewest_for_rises
+
+
+ROLLBACK_SECONDS = 180
+"""Until the rollback alarms go off: two periods of a minute, and a minute until metrics arrive."""
 
 
 class DeploymentTime(NamedTuple):
@@ -98,6 +104,80 @@ def deployment_warnings(plan: Plan) -> Iterator[PlanWarning]:
         )
     if plan.scaling is not None:
         yield from _rises_meanwhile(plan, time)
+    yield from _unseen_failures(plan)
+
+
+def requests_of_first_part(plan: Plan, tps: float) -> Fraction | None:
+    """Requests per second that the first part of a new version answers before the rest follows.
+
+    AWS does not say how a part's percentage becomes a number of instances: it may be more or less.
+    """
+    percent = deployment_of(plan).percent
+    return None if is_token(percent) else stated(tps) * Fraction(percent, 100)
+
+
+def first_part_words(plan: Plan) -> str:
+    """How many requests judge a new version before the rest of it follows, with a semicolon."""
+    policy, measured = deployment_of(plan), plan.request.throughput
+    watched = _watched_seconds(policy)
+    if measured is None or not watched:
+        return ""
+    name, lowest = measured.quietest
+    at_peak = requests_of_first_part(plan, measured.peak_tps)
+    quiet = requests_of_first_part(plan, lowest)
+    if at_peak is None or quiet is None:
+        return ""
+    counted = f"{readable(math.floor(at_peak * stated(watched)))} requests at the peak"
+    if name:
+        counted += f", {readable(math.floor(quiet * stated(watched)))} in {name},"
+    return f"about {counted} judge {_part(policy)}; "
+
+
+def _unseen_failures(plan: Plan) -> Iterator[PlanWarning]:
+    """A first part so small, or watched so briefly, that its failures raise no rollback alarm."""
+    request, policy = plan.request, deployment_of(plan)
+    measured, limit = request.throughput, request.error_limit
+    watched = _watched_seconds(policy)
+    if not rolls_back(policy.rollback_on_alarms, request.serving.types) or limit is None:
+        return
+    if watched is not None and watched < ROLLBACK_SECONDS:
+        yield PlanWarning(
+            "wait-too-short-for-rollback",
+            f"a deployment watches {_part(policy)} for {_minutes(watched)}, and the rollback alarms take "
+            f"{_minutes(ROLLBACK_SECONDS)}, two periods and the delay of metrics: whatever fails, the rest "
+            "follows before they go off. Wait longer",
+        )
+        return
+    if measured is None or is_token(limit.failures):
+        return
+    name, tps = measured.quietest
+    requests = requests_of_first_part(plan, tps)
+    if requests is None or 60 * requests >= limit.failures:
+        return
+    when = f"at the {readable(tps)} requests per second of throughput.peaks.{name}"
+    yield PlanWarning(
+        "few-requests-for-rollback",
+        f"{when if name else 'even at the peak'} {_part(policy)} gets only "
+        f"{readable(float(60 * requests), 2)} requests a minute, and the rollback alarms wait for "
+        f"{limit.failures} failures in each of two minutes: a version that fails every request may be "
+        "rolled out. Take a larger part, deploy when more requests come, or lower "
+        "alarms.minimum_failures",
+    )
+
+
+def _watched_seconds(policy: DeploymentPolicy) -> float | None:
+    """How long the alarms watch the first part; None where a token hides it."""
+    if policy.waits is None:
+        return None
+    if policy.kind == "ALL_AT_ONCE":
+        return policy.waits.total_seconds()
+    return seconds_of(policy.wait)
+
+
+def _part(policy: DeploymentPolicy) -> str:
+    if policy.kind == "ALL_AT_ONCE":
+        return "the new fleet"
+    return f"the first {policy.percent} % of a new version"
 
 
 def _rises_meanwhile(plan: Plan, time: DeploymentTime) -> Iterator[PlanWarning]:

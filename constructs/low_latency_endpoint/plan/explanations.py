@@ -10,34 +10,17 @@ from ..facts import subnets
 from ..facts.images import AMI_SOURCE, cuda_words
 from ..facts.instance_types import SOURCE as INSTANCE_TYPE_SOURCE
 from ..facts.limits import LARGEST_BODY_BYTES, MODEL_BODY_BYTES
-from ..facts.metrics import metric_facts
-from ..facts.token_values import is_token
-from ..options.alarms import DEFAULT_ERROR_RATE, FAST_BURN_RATE
 from ..report.numbers import milliseconds, readable
-from .alarm_windows import (
-    FEWEST_REQUESTS,
-    SAMPLES_BEYOND,
-    WINDOW_SOURCE,
-    period_text,
-    requests_in_period,
-    samples_beyond,
-    share_window,
-    window_text,
-)
-from .decisions import Decision, Explanation, alarm_name
+from .alarm_explanations import explain_alarms
+from .decisions import Decision, Explanation
 from .endpoint_request import EndpointRequest
 from .fleet_explanations import explain_fleet, explain_scaling
 from .floor_explanations import explain_floors
 from .hub_serving import explain_hub_model
-from .plan import WARM_UP_MISS, WARM_UP_MOST, AlarmThreshold, Plan
+from .plan import WARM_UP_MISS, WARM_UP_MOST, Plan
 from .plan_warnings import warnings_of
 from .summary import summary_of
-from .token_explanations import (
-    WHOLE_CALLS_OF_STREAMS,
-    explain_token_alarms,
-    explain_tokens,
-    prefix_note,
-)
+from .token_explanations import explain_token_alarms, explain_tokens, prefix_note
 from .variant_shares import AB_TESTING, SHADOWS
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
@@ -47,7 +30,6 @@ _GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
 _HOST_VPC = _GUIDE + "host-vpc.html"
 _PRIVATELINK = _GUIDE + "realtime-endpoints-privatelink.html"
 _OPTIONS = _GUIDE + "deploy-model-options.html"
-_MONITORING = _GUIDE + "monitoring-cloudwatch.html"
 _INVOKE = AWS_DOCS + "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 _SIZING = AWS_DOCS + "/vpc/latest/userguide/subnet-sizing.html"
 _COLD = "https://repost.aws/knowledge-center/sagemaker-endpoint-latency"
@@ -71,7 +53,7 @@ def explanation_of(plan: Plan) -> Explanation:
             *explain_fleet(plan),
             *explain_tokens(plan),
             *explain_scaling(plan),
-            *_alarms(plan),
+            *explain_alarms(plan),
             *explain_token_alarms(plan),
             _warm_up(plan),
             *_callers(plan),
@@ -267,101 +249,6 @@ def _share(request: EndpointRequest) -> Iterator[Decision]:
     )
 
 
-def _alarms(plan: Plan) -> Iterator[Decision]:
-    """One threshold per metric and statistic, in milliseconds, never above the target."""
-    tightest = plan.request.latency.tightest if plan.request.latency else None
-    for alarm in plan.alarms:
-        if alarm.metric == "ModelLatency":
-            rule = (
-                "the target less the share kept for network and SageMaker's overhead, on the "
-                "statistic of the target"
-            )
-            note = "AWS publishes no usual overhead: once measured, set the share to it"
-            if plan.request.of_tokens:
-                note = f"{WHOLE_CALLS_OF_STREAMS}, and answers differ in length; {note}"
-        else:
-            assert tightest is not None
-            rule = (
-                "the share of the tightest target kept for network and overhead; on the "
-                "average, because no percentiles are listed as valid for this metric"
-            )
-            note = f"from {tightest[0]}; the callers' network is in no metric of SageMaker's"
-        yield Decision(
-            name=alarm_name(alarm.metric, alarm.statistic),
-            value=alarm.milliseconds,
-            unit="ms",
-            rule=rule,
-            inputs={
-                "metric": alarm.metric,
-                "statistic": alarm.statistic,
-                "target in ms": alarm.target,
-                "share": alarm.share,
-                "evaluates": window_text(alarm.window),
-                f"threshold in {metric_facts(alarm.metric).unit.lower()}": alarm.microseconds,
-            },
-            source=_MONITORING,
-            overridden=plan.request.overhead_share is not None,
-            note=f"{note}; {_window_note(plan.request, alarm)}",
-        )
-    yield from _errors(plan.request)
-
-
-def _window_note(request: EndpointRequest, alarm: AlarmThreshold) -> str:
-    """Why a latency's alarm evaluates the periods that it does."""
-    if request.alarm_window.period_seconds is not None:
-        return "the period is stated"
-    if request.peak_tps is None:
-        return "without a throughput the period is a minute"
-    beyond = samples_beyond(alarm.window, alarm.statistic, request.peak_tps)
-    if beyond is not None:
-        return (
-            f"at the peak {readable(float(beyond))} requests in {period_text(alarm.window)} are slower than "
-            f"{alarm.statistic}; with fewer than {SAMPLES_BEYOND} single requests decide"
-        )
-    requests = requests_in_period(alarm.window, request.peak_tps)
-    return f"at the peak {readable(float(requests))} requests come in {period_text(alarm.window)}"
-
-
-def _errors(request: EndpointRequest) -> Iterator[Decision]:
-    """The share of failures that pages, and the periods in which they are counted."""
-    limit = request.error_limit
-    if limit is None or (request.share is not None and request.share.shadow):
-        return
-    window = share_window(request.alarm_window, request.peak_tps)
-    inputs: dict[str, Any] = {
-        "least failures in a period": _plain(limit.failures),
-        "evaluates": window_text(window),
-    }
-    note = "callers that try again make several failures of one request, within one period"
-    if limit.objective is not None:
-        inputs["objective"] = limit.objective
-    if request.peak_tps is not None:
-        requests = requests_in_period(window, request.peak_tps)
-        inputs["requests in a period at the peak"] = float(requests)
-        if not is_token(limit.failures) and not is_token(limit.rate):
-            share = limit.failures / requests
-            if share > limit.rate:
-                note = (
-                    f"at the peak {limit.failures} failures are {readable(float(share * 100), 3)} % of a "
-                    f"period's requests: a smaller share pages only where it lasts; {note}"
-                )
-    yield Decision(
-        name="alarm_error_rate",
-        value=_plain(limit.rate * 100 if not is_token(limit.rate) else limit.rate),
-        unit="%",
-        rule=(
-            f"{readable(FAST_BURN_RATE)} times the budget that the objective leaves"
-            if limit.objective is not None
-            else "the share of requests that may fail"
-        )
-        + f", in periods with at least {FEWEST_REQUESTS} requests at the peak",
-        inputs=inputs,
-        source=WINDOW_SOURCE,
-        overridden=limit.rate != DEFAULT_ERROR_RATE and limit.objective is None,
-        note=note,
-    )
-
-
 def _payload(request: EndpointRequest) -> dict[str, Any]:
     """The size of the callers' requests, and whether it is assumed."""
     size = request.request_size
@@ -369,11 +256,6 @@ def _payload(request: EndpointRequest) -> dict[str, Any]:
         return {}
     name = "payload in bytes, as the warm-up's" if size.assumed else "payload in bytes"
     return {name: size.size}
-
-
-def _plain(value: float) -> Any:
-    """A number, or that a token stands for it."""
-    return "as stated" if is_token(value) else value
 
 
 def _warm_up(plan: Plan) -> Decision:

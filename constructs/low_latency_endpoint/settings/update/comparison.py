@@ -16,14 +16,14 @@ from ...options.option import Effect, changed, options_of
 from ...options.rules import NO_SUCH_ENDPOINT
 from ...options.variant import planned_for
 from ...plan.decisions import Explanation
-from ...plan.deployment_time import deployment_time
+from ...plan.deployment_time import deployment_time, first_part_words
 from ...plan.hourly_cost import StackCost
 from ..endpoint import EndpointSettings
 from ..option_models import duration_text
 from ..plan_report import explain_variants
 from ..stack import Settings, region_of
 from ..stack_parts import stack_cost
-from ..variant_plans import planned_variants
+from ..variant_plans import plan_endpoint, planned_variants
 from .endpoint_changes import difference, differences_of_endpoint, lock_warnings, longest
 from .endpoint_fields import (
     PLANNED,
@@ -377,12 +377,13 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
     times = [deployment_time(variant.plan) for variant in planned_variants(after, key)]
     longest = max(filter(None, times), key=lambda time: time.seconds, default=None)
     takes = "a time that is known at deployment only" if longest is None else longest.text
+    seen = first_part_words(plan_endpoint(after, key))
     alarms = PLANNED["rollback_alarms"].of(after, key)
     back = {0: "no alarm rolls it back", 1: "one alarm rolls it back"}.get(
         len(alarms), f"{len(alarms)} alarms roll it back"
     )
     words = (
-        f"{policy_words(policy)}: {takes}; nothing scales meanwhile, up to {most} instances run; "
+        f"{policy_words(policy)}: {takes}; {seen}nothing scales meanwhile, up to {most} instances run; "
         f"{back}"
     )
     if before.endpoints[key].variant_name != endpoint.variant_name:
