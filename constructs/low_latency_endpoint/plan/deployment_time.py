@@ -21,7 +21,6 @@ from .decisions import PlanWarning
 from .plan import Plan
 from .scaling_pace import fewest_for_rises
 
-
 ROLLBACK_SECONDS = 180
 """Until the rollback alarms go off: two periods of a minute, and a minute until metrics arrive."""
 

@@ -83,7 +83,7 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
     request = plan.request
     if request.latency is None:
         yield PlanWarning(
-            "no-latency-target", "no latency target is stated: no alarm watches latency"
+            "no-latency-target", "no latency target is stated: no alarm on latency follows"
         )
         return
     tightest, slowest = request.latency.tightest, request.latency.slowest
