@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from low_latency_endpoint.load_test.search.bounds import (
     Bounds,
     mean_bounds,
     quantile_bounds,
-    requests_needed,
+    requests_at_share,
 )
 from low_latency_endpoint.load_test.search.judging import (
     Judgement,
@@ -119,7 +120,10 @@ def test_a_bound_that_is_none_is_said_and_left_out_of_json() -> None:
     """Of ten requests at most one lies beyond p99, for certain enough; that none does, is not."""
     few = LatencyHistogram.of([0.1] * 10)
     reason, _ = judge(LatencyGoal({"p99": 0.2}), measured(few, sent=10)).reasons
-    assert reason == "p99 100 ms (100 to no bound) may miss 200 ms"
+    assert reason == (
+        "p99 100 ms (100 to no bound) may miss 200 ms; if none is late, 299 requests would show that "
+        "it keeps it"
+    )
     assert Bounds(0.1, 0.0, math.inf, 10).to_dict() == {
         "ms": 100.0,
         "low_ms": 0.0,
@@ -175,16 +179,35 @@ def test_errors_against_one_in_a_thousand(failed: int, outcome: str, kept: bool)
         )
 
 
-@pytest.mark.parametrize(("failed", "needed"), [(0, 2_995), (1, 4_742), (2, 6_294)])
-def test_how_many_requests_would_show_the_errors(failed: int, needed: int) -> None:
-    """Half of chi-squared's 95 % quantile with 2 (k + 1) degrees of freedom (3.00, 4.74, 6.30) over
-    0.001, and a few less, as the binomial law is narrower than Poisson's."""
+@pytest.mark.parametrize("failed", [0, 1, 2])
+def test_how_many_requests_would_show_the_errors(failed: int) -> None:
+    """If as large a share fails: without a failure 2,995, as 0.999^2995 is 5 %."""
     found = judged(failed=failed, sent=2_990)
     assert found.outcome == "unclear"
-    assert f"{needed:,} requests with as few failures would show at most 0.1 %" in found.reasons[0]
-    enough = requests_needed(failed, 0.001)
-    assert enough == needed
-    assert binom.cdf(failed, enough, 0.001) <= 0.05 < binom.cdf(failed, enough - 1, 0.001)
+    told = re.search(r"([\d,]+) requests without a (failure|larger share)", found.reasons[0])
+    assert told is not None
+    needed = int(told[1].replace(",", ""))
+    assert needed == requests_at_share(failed / 2_990, 0.001)
+    assert binom.cdf(math.ceil(needed * failed / 2_990), needed, 0.001) <= 0.05
+    assert failed or needed == 2_995
+
+
+def test_how_long_a_test_has_to_be_for_the_share_that_was_late() -> None:
+    """65 of 7,200 are 0.903 % late: 21,600 with 195 show 1.016 %, and 28,800 with 260 just 1 %."""
+    needed = requests_at_share(65 / 7_200, 0.01)
+    assert needed is not None
+    assert 27_000 < needed < 30_000
+    assert requests_at_share(0.01, 0.01) is None
+    assert requests_at_share(0.0099999, 0.01) is None
+
+
+@given(st.floats(0.0, 0.9), st.sampled_from([0.001, 0.01, 0.05]))
+def test_so_many_requests_show_it_and_half_of_them_do_not(part: float, share: float) -> None:
+    seen = part * share
+    needed = requests_at_share(seen, share)
+    assert needed is not None
+    assert binom.cdf(math.ceil(seen * needed), needed, share) <= 0.05 * (1 + 1e-9)
+    assert binom.cdf(math.ceil(seen * needed / 2), needed // 2, share) > 0.05
 
 
 def test_failures_that_come_at_once_count_as_few() -> None:

@@ -141,8 +141,8 @@ def requests_of_first_part(deployment: dict[str, Any], tps: float) -> Fraction:
     return Fraction(repr(tps)) * 60 * percent / 100
 
 
-def test_the_plan_warns_exactly_where_a_dead_version_is_rolled_out():
-    """At the lowest stated rate fewer requests than the failures that the alarms wait for come."""
+def test_the_plan_warns_exactly_where_a_tenth_of_failures_is_rolled_out():
+    """At the lowest stated rate a tenth of the requests are fewer than the failures waited for."""
     rng = random.Random(SEED)
     said = {True: 0, False: 0}
     for _ in range(examples(80)):
@@ -157,9 +157,13 @@ def test_the_plan_warns_exactly_where_a_dead_version_is_rolled_out():
         lowest = min(peak, quiet or peak)
         [part] = policy.values()
         is_brief = part["wait"] in ("0m", "1m")
-        is_blind = requests_of_first_part(policy, lowest) < failures
+        requests = requests_of_first_part(policy, lowest)
+        is_blind = requests / 10 < failures
         assert ("wait-too-short-for-rollback" in warnings) is is_brief, policy
-        assert ("few-requests-for-rollback" in warnings) is (is_blind and not is_brief), stated
+        text = warnings.get("few-requests-for-rollback", "")
+        assert bool(text) is (is_blind and not is_brief), stated
+        if text:
+            assert ("fails every request" in text) is (requests <= failures)
         said[is_blind] += 1
         off = policy | {"rollback_on_alarms": False}
         stated["endpoints"]["e"]["deployment"] = off
@@ -168,10 +172,16 @@ def test_the_plan_warns_exactly_where_a_dead_version_is_rolled_out():
 
 
 def test_a_canary_at_night_sees_a_tenth():
-    """10 % of 30 requests a second for five minutes are 900, and 90 of 3 a second."""
+    """10 % of 30 requests a second for five minutes are 900, and 90 of 3 a second: 18 a minute.
+
+    Three of 18 are 16.7 %.
+    """
     peaks = {"night": {"tps": 3, "from": "22:00", "to": "06:00"}}
     stated = deployed(CANARY, LOAD | {"peak_tps": 30, "peaks": peaks})
     words = first_part_words(plan_endpoint(parse_settings(yaml.safe_dump(stated)), "e"))
     assert words == (
         "about 900 requests at the peak, 90 in night, judge the first 10 % of a new version; "
     )
+    text = warnings_of(stated)["few-requests-for-rollback"]
+    assert "gets only 18 requests a minute" in text
+    assert "a version that fails less than 17 % of them may be rolled out" in text

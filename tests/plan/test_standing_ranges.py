@@ -331,7 +331,10 @@ def test_clocks_that_change_on_different_days_change_the_order() -> None:
             st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"]),
             st.sampled_from([1, 3, 5, None]),
             st.sampled_from([28, 30, None]),
-        ).filter(lambda entry: entry[2:] != (None, None)),
+        )
+        .filter(lambda entry: entry[2:] != (None, None))
+        # Two o'clock is skipped in spring. The ranges count such a run, a warning of its own does not.
+        .filter(lambda entry: entry[1] == "UTC" or entry[0] not in (4, 5)),
         min_size=2,
         max_size=4,
     )

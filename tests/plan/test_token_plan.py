@@ -285,6 +285,20 @@ def test_numbers_of_different_traffic_are_found_by_littles_law() -> None:
     assert "6.85 s" in text
 
 
+def test_more_in_flight_than_the_cache_holds_was_measured_otherwise() -> None:
+    serving = served(MISTRAL_7B, "ml.g5.xlarge")
+
+    def plan_with(in_flight: int) -> Any:
+        load = replace(LOAD, concurrency_per_instance=in_flight)
+        return chat(hub=serving, images=[], instance_type="ml.g5.xlarge", throughput=load)
+
+    room = plan_with(20).tokens.room
+    assert warned(plan_with(room), "concurrency-above-kv-cache") is None
+    text = str(warned(plan_with(room + 1), "concurrency-above-kv-cache"))
+    assert text.startswith(f"{room + 1} in flight were measured")
+    assert f"holds {room} requests of these lengths" in text
+
+
 def test_a_variant_on_another_type_does_not_inherit_what_was_in_flight_on_the_first() -> None:
     request = chat().request
     share = shares_of([("first", 1), ("b", 1)], LOAD)["b"]

@@ -15,6 +15,7 @@ from low_latency_endpoint.options.scaling import ScalingSchedule
 from low_latency_endpoint.options.throughput import MeasuredThroughput, PeakAtTime
 from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.plan.summary import summary_of
+from low_latency_endpoint.plan.zone_outages import assumed_jump
 from tests.depth import examples
 
 from .conftest import planned
@@ -380,7 +381,7 @@ def test_a_higher_peak_at_a_set_time_is_named_as_a_jump() -> None:
 
 
 def test_a_stated_minimum_takes_no_peak_its_own_away() -> None:
-    """What job 1 advised for the usual range left the jump of the opening to six instances."""
+    """What was advised once for the usual range left the jump of the opening to six instances."""
     peaks = {
         "opening": PeakAtTime(tps=1117, start="00:10", end="02:45"),
         "quiet": PeakAtTime(tps=61, start="03:00", end="05:55"),
@@ -393,5 +394,22 @@ def test_a_stated_minimum_takes_no_peak_its_own_away() -> None:
         "peaks": peaks,
     }
     ranges = {peak.name: peak.range.minimum for peak in plan_of(3, load, min_instances=6).peaks}
-    # 1,117 / (37 x 0.9) = 33.5; the quiet time alone would have three
-    assert ranges == {"opening": 34, "quiet": 6}
+    # 1,117 / (37 x 0.58) = 52.05; the quiet time alone would have three
+    assert ranges == {"opening": 53, "quiet": 6}
+
+
+def test_what_a_stated_jump_leaves_until_scaling_follows_is_assumed() -> None:
+    """300 TPS on 4 of 100 are 75 %, and 2 that are left bear 150 %; 0.6 would keep five."""
+    load = {"peak_tps": 300, "tps_per_instance": 100, "safety_factor": 0.6, "from_tps": 50}
+    plan = plan_of(2, load)
+    assert (plan.fleet.minimum, plan.fleet.at_peak) == (4, 5)
+    said = (
+        "75 % of the limit is enough for 4 instances after a jump to 300 TPS until scaling follows, "
+        "and no zone fails then (150 %)"
+    )
+    assert assumed_jump(plan) == said
+    [line] = [line.text for line in plan.explanation.summary if line.title == "Assumed"]
+    assert said in line
+    assert assumed_jump(plan_of(2, load, min_instances=5)) == ""
+    assert assumed_jump(plan_of(2, load | {"from_tps": 290})) == ""
+    assert assumed_jump(plan_of(2, {**load, "from_tps": None, "rise_tps_per_minute": 5})) == ""

@@ -82,7 +82,7 @@ def test_ranges_are_printed_by_name() -> None:
     )
     derived = explain_variants(settings_of(peaks=PEAKS))["e"]
     assert derived.summary[0].text.endswith(
-        "night: 23 to 68 from 21:51 Europe/Berlin; after-night: 8 to 28 from 06:00 Europe/Berlin"
+        "night: 34 to 68 from 21:51 Europe/Berlin; after-night: 8 to 28 from 06:00 Europe/Berlin"
     )
     assert {"peak_range_1", "scheduled_range_1", "scheduled_range_2"} <= {
         decision["name"] for decision in derived.to_dict()["decisions"]

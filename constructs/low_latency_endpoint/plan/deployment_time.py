@@ -25,6 +25,10 @@ ROLLBACK_SECONDS = 180
 """Until the rollback alarms go off: two periods of a minute, and a minute until metrics arrive."""
 
 
+_SEEN_SHARE = Fraction(1, 10)
+"""Of failing requests, which rollback alarms should see at the lowest stated rate: our judgement."""
+
+
 class DeploymentTime(NamedTuple):
     """From the start of the first new instances until the old ones are gone, if nothing fails."""
 
@@ -151,17 +155,23 @@ def _unseen_failures(plan: Plan) -> Iterator[PlanWarning]:
         return
     name, tps = measured.quietest
     requests = requests_of_first_part(plan, tps)
-    if requests is None or 60 * requests >= limit.failures:
+    if requests is None or 60 * requests * _SEEN_SHARE >= limit.failures:
         return
     when = f"at the {readable(tps)} requests per second of throughput.peaks.{name}"
     yield PlanWarning(
         "few-requests-for-rollback",
         f"{when if name else 'even at the peak'} {_part(policy)} gets only "
         f"{readable(float(60 * requests), 2)} requests a minute, and the rollback alarms wait for "
-        f"{limit.failures} failures in each of two minutes: a version that fails every request may be "
-        "rolled out. Take a larger part, deploy when more requests come, or lower "
-        "alarms.minimum_failures",
+        f"{limit.failures} failures in each of two minutes: a version that fails "
+        f"{_share_unseen(60 * requests, limit.failures)} may be rolled out. Take a larger part, deploy "
+        "when more requests come, or lower alarms.minimum_failures",
     )
+
+
+def _share_unseen(requests: Fraction, failures: int) -> str:
+    if requests <= failures:
+        return "every request"
+    return f"less than {readable(float(100 * failures / requests), 2)} % of them"
 
 
 def _watched_seconds(policy: DeploymentPolicy) -> float | None:

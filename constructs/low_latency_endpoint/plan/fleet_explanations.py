@@ -245,22 +245,27 @@ def explain_scaling(plan: Plan) -> Iterator[Decision]:
 def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision:
     """Another peak: the range that it asks for."""
     held = plan.held_tps
+    usual = plan.request.throughput
     assert held is not None
+    assert usual is not None
+    rises = {}
+    if peak.peak.tps <= usual.peak_tps:
+        fewest = fewest_for_rises(peak.measured, plan.request.rise_seconds, held)
+        rises = {"for the rise": fewest}
     return Decision(
         name=f"peak_range_{number}",
         value=peak.range.text,
         unit="instances",
         rule="for a peak at set times what the rules of minimum and maximum give for its TPS. A "
         "higher peak is a jump at its start, known in advance, whatever you state of rises: its "
-        "minimum holds it, TPS / (TPS per instance x the share that counts as held)",
+        "minimum is its instances at peak",
         inputs={
             "name": peak.name,
             "times": peak.peak.text,
             "peak TPS": peak.measured.peak_tps,
             **_load_of_instance(plan, peak.measured),
-            "share that counts as held": HELD_SHARE,
             "instances at peak": peak.at_peak,
-            "for the rise": fewest_for_rises(peak.measured, plan.request.rise_seconds, held),
+            **rises,
             "client zones": len(plan.request.client_zones),
             **cache_limit(plan, peak.measured),
         },

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..errors.frozen import dataclass
 from ..errors.impossible import falling, out_of_range, refuse
-from ..options.throughput import HELD_SHARE, HeldTps, MeasuredThroughput, stated
+from ..options.throughput import HELD_SHARE, HeldTps, MeasuredThroughput, instances_for, stated
 from .decisions import IMPOSSIBLE
 from .standing_ranges import CapacityRange
 
@@ -111,6 +111,22 @@ class FleetUnderLoad(NamedTuple):
         outages = [self._outage_below_peak(instances) for instances in smallest]
         known = [outage for outage in outages if outage is not None]
         return max(known, key=lambda outage: outage.load, default=None)
+
+    @property
+    def after_jump(self) -> FleetWithoutZone | None:
+        """A zone outage of the fleet that meets a stated jump to the peak, before scaling follows.
+
+        ``None`` without such a jump, or if the fleet of the peak meets it.
+        """
+        measured, held = self.measured, self.held_tps
+        if measured is None or held is None or measured.from_tps is None or not self.scales:
+            return None
+        kept = instances_for(measured.from_tps, held.kept) if measured.from_tps else 0
+        instances = max(self.fleet.minimum, kept)
+        left = self.left_by_zone_outage(instances)
+        if instances >= self.serving_at_peak or not left:
+            return None
+        return FleetWithoutZone(instances, left, self.limit_tps * left, stated(measured.peak_tps))
 
     def _outage_below_peak(self, instances: int) -> FleetWithoutZone | None:
         if not self.scales or instances >= self.serving_at_peak:

@@ -192,7 +192,8 @@ def _scaling(
 def _daily_peaks(request: EndpointRequest, held: HeldTps | None) -> Iterator[DailyPeak]:
     """The other peaks of the day, with the ranges that the same rules give for each.
 
-    A stated minimum is the least for each: a jump may need more.
+    A stated minimum is the least for each. A higher peak than the usual one is a jump at a known time:
+    the instances that it needs are there before it.
     """
     usual = request.throughput
     if usual is None or held is None:
@@ -202,8 +203,10 @@ def _daily_peaks(request: EndpointRequest, held: HeldTps | None) -> Iterator[Dai
         measured = usual.at_peak(peak)
         at_peak = replace(request, throughput=measured, instances=instances)
         fleet = _fleet(at_peak, held, is_rare=request.is_rare)
-        rises = fewest_for_rises(measured, request.rise_seconds, held)
-        minimum = max(fleet.minimum, min(rises, fleet.maximum))
+        ahead = fewest_for_rises(measured, request.rise_seconds, held)
+        if peak.tps > usual.peak_tps:
+            ahead = max(ahead, fleet.at_peak)
+        minimum = max(fleet.minimum, min(ahead, fleet.maximum))
         capacity = CapacityRange(minimum, fleet.maximum)
         yield DailyPeak(name, peak, measured, fleet.at_peak, capacity)
 

@@ -16,7 +16,7 @@ from .hourly_cost import EndpointCost
 from .period_objectives import planned_objective
 from .plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .token_explanations import watched_thresholds
-from .zone_outages import assumed_outage
+from .zone_outages import assumed_jump, assumed_outage
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"
 
@@ -223,6 +223,8 @@ def _assumed(plan: Plan) -> Iterator[str]:
     yield "instances spread evenly"
     if outage := assumed_outage(plan):
         yield outage
+    if jump := assumed_jump(plan):
+        yield jump
     if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:
         told = request.throughput is not None and request.throughput.states_rises
         if not told:

@@ -339,6 +339,14 @@ def _in_flight(plan: Plan) -> Iterator[PlanWarning]:
                 + _estimate(plan),
             )
         return
+    if made.room and in_flight > made.room:
+        yield PlanWarning(
+            "concurrency-above-kv-cache",
+            f"{readable(in_flight)} in flight were measured, and the KV cache of an instance holds "
+            f"{made.room:,} requests of these lengths: the load test sent shorter ones, or many of them "
+            "waited. What an instance holds is lowered to the cache here, and longer prompts take "
+            "longer besides: load-test with these lengths",
+        )
     seconds = float(measured.call_seconds or 0)
     longest = made.call_seconds
     if longest is not None and seconds > longest:

@@ -63,6 +63,22 @@ def assumed_outage(plan: Plan) -> str:
     )
 
 
+def assumed_jump(plan: Plan) -> str:
+    """What a stated jump to a peak makes of the fleet until scaling follows; empty without one."""
+    jumps = {standing: jump for standing in plan.under_load if (jump := standing.after_jump)}
+    if not jumps:
+        return ""
+    worst = max(jumps, key=lambda standing: jumps[standing].load)
+    jump = jumps[worst]
+    alone = f"{readable(100 * float(jump.tps / (jump.instances * worst.limit_tps)), 2)} %"
+    with_outage = percent_above(jump.load, HELD_SHARE).replace("%", " %")
+    when = f"the jump of {worst.name}" if worst.name else "a jump"
+    return (
+        f"{alone} of the limit is enough for {counted_instances(jump.instances)} after {when} to "
+        f"{readable(float(jump.tps))} TPS until scaling follows, and no zone fails then ({with_outage})"
+    )
+
+
 OutageOf = Callable[[FleetUnderLoad], FleetWithoutZone | None]
 
 
@@ -232,6 +248,9 @@ def _derived_minimum(plan: Plan, standing: FleetUnderLoad, held_tps: HeldTps) ->
     assert standing.measured is not None
     lowest = stated_minimum or max(standing.zones, FEWEST_INSTANCES)
     rises = fewest_for_rises(standing.measured, plan.request.rise_seconds, held_tps)
+    usual = plan.request.throughput
+    if usual is not None and standing.measured.peak_tps > usual.peak_tps:  # there before its jump
+        rises = max(rises, _needed_with(standing, held_tps))
     return max(lowest, rises)
 
 

@@ -17,6 +17,7 @@ from ..engine.latencies import IMPOSSIBLE, LatencyHistogram
 #: confidence that all targets are met: whichever of them is missed, its own bound says that it is
 #: met with a chance of at most 5 % (an intersection-union test; Berger 1982).
 CONFIDENCE = 0.95
+_MOST_REQUESTS = 100_000_000  # that a test is told to send
 
 
 @dataclass(frozen=True)
@@ -56,22 +57,31 @@ def samples_for(quantile: float, confidence: float = CONFIDENCE) -> int:
     return math.ceil(math.log(1 - confidence) / math.log(quantile))
 
 
-def requests_needed(failed: int, share: float, confidence: float = CONFIDENCE) -> int:
-    """Fewest requests of which so many may fail and still show that at most ``share`` do."""
-    if failed == 0:
-        return samples_for(1 - share, confidence)
+def requests_at_share(seen: float, share: float, confidence: float = CONFIDENCE) -> int | None:
+    """Fewest requests that show that at most ``share`` of all are hit, if ``seen`` of them are.
+
+    None if no number does, or only more than a hundred million.
+    """
+    if seen >= share:
+        return None
     alpha = 1 - confidence
-    too_few = failed
-    enough = 2 * samples_for(1 - share, confidence)
-    while 1 - binomial_tail(enough, failed + 1, share) > alpha:
+
+    def shows(requests: int) -> bool:
+        return 1 - binomial_tail(requests, math.ceil(seen * requests) + 1, share) <= alpha
+
+    too_few = 0
+    enough = samples_for(1 - share, confidence)
+    while not shows(enough):
         too_few = enough
         enough *= 2
+        if enough > _MOST_REQUESTS:
+            return None
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
-        if 1 - binomial_tail(middle, failed + 1, share) > alpha:
-            too_few = middle
-        else:
+        if shows(middle):
             enough = middle
+        else:
+            too_few = middle
     return enough
 
 

@@ -22,7 +22,7 @@ from .bounds import (
     few_enough,
     mean_bounds,
     quantile_bounds,
-    requests_needed,
+    requests_at_share,
 )
 
 LATENCY_NEEDED = rule(
@@ -272,7 +272,7 @@ def judge(
             kept=judgement.kept and sent >= measured.intended,
             rising=False,
         )
-    broken, unclear, held = _against(goal, bounds, good, overloaded)
+    broken, unclear, held = _against(goal, measured, bounds, good, overloaded)
     if too_many:
         broken.insert(0, failures_text(measured, failures))
     if broken:
@@ -305,7 +305,11 @@ def _kept(
 
 
 def _against(
-    goal: LatencyGoal, bounds: Mapping[str, Bounds], good: Bounds | None, overloaded: bool
+    goal: LatencyGoal,
+    measured: Measurement,
+    bounds: Mapping[str, Bounds],
+    good: Bounds | None,
+    overloaded: bool,
 ) -> tuple[list[str], list[str], list[str]]:
     """Texts of statistics that miss the goal, may miss it, and meet it."""
     broken: list[str] = []
@@ -317,7 +321,7 @@ def _against(
         if bound.low > target or (overloaded and bound.value > target):
             broken.append(f"{said} misses {limit}")
         elif not bound.high <= target:
-            unclear.append(f"{said} may miss {limit}")
+            unclear.append(f"{said} may miss {limit}{_enough_for(name, goal, measured, bound)}")
         else:
             held.append(f"{said} keeps {limit}")
     if good is not None and goal.goodput is not None:
@@ -329,6 +333,24 @@ def _against(
         else:
             held.append(f"{said} keeps {limit}")
     return broken, unclear, held
+
+
+def _enough_for(name: str, goal: LatencyGoal, measured: Measurement, bound: Bounds) -> str:
+    """How many requests would show that a percentile keeps its target, if as many stay late."""
+    if is_mean(name) or name.startswith(INTER_TOKEN) or not bound.samples:
+        return ""
+    latencies = measured.histogram(histogram_of(name))
+    late = latencies.count_above(goal.targets[name]) / latencies.count
+    needed = requests_at_share(late, 1 - quantile_of(name), goal.confidence)
+    if needed is None:
+        return ""
+    worth = latencies.count / bound.samples
+    share = f"{late:.2%} stay" if late else "none is"
+    return f"; if {share} late, {_about(needed * worth)} requests would show that it keeps it"
+
+
+def _about(requests: float) -> str:
+    return f"{math.ceil(requests):,}"
 
 
 def _bounds_of_targets(
@@ -400,9 +422,12 @@ def why_unclear(goal: LatencyGoal, measured: Measurement, failures: Bounds | Non
     if measured.failed:
         said = f"{said}; at most {percent_at_most(failures.high)} do"
     worth = measured.sent / failures.samples
-    needed = requests_needed(math.ceil(measured.failed / worth), allowed, goal.confidence)
+    needed = requests_at_share(measured.failed / measured.sent, allowed, goal.confidence)
+    if needed is None:
+        return said
+    share = "a failure" if not measured.failed else "a larger share of failures"
     return (
-        f"{said}; {math.ceil(needed * worth):,} requests with as few failures would show at most "
+        f"{said}; {_about(needed * worth)} requests without {share} would show at most "
         f"{readable(100 * allowed)} %"
     )
 

@@ -24,7 +24,13 @@ from ..plan_report import explain_variants
 from ..stack import Settings, region_of
 from ..stack_parts import stack_cost
 from ..variant_plans import plan_endpoint, planned_variants
-from .endpoint_changes import difference, differences_of_endpoint, lock_warnings, longest
+from .endpoint_changes import (
+    difference,
+    differences_of_endpoint,
+    lock_warnings,
+    longest,
+    stale_measurements,
+)
 from .endpoint_fields import (
     PLANNED,
     Consequence,
@@ -166,6 +172,7 @@ class SettingsComparison:
             was, now = self.before.endpoints.get(key), self.after.endpoints.get(key)
             if was and now:
                 found["gained"] += [(key, text) for text in lock_warnings(was, now)]
+                found["gained"] += [(key, text) for text in stale_measurements(was, now)]
         return found
 
     @cached_property

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors.findings import Place
+from ...facts.token_values import is_token
 from ...hugging_face.hub_options import HuggingFaceSettings
 from ...hugging_face.lock_file import pinned_model
 from ...options.option import CONFIGURATION, MODEL, NAME, STAGING, VARIANT, Effect, Options, Touched
 from ...plan.pinned_model import PinnedFile, PinnedModel
+from ...report.numbers import readable
 from ..endpoint import (
     OF_FURTHER,
     EndpointSettings,
@@ -58,6 +60,29 @@ def lock_warnings(before: EndpointSettings, after: EndpointSettings) -> Iterator
             yield f"{new.model} gets files that run code when they are loaded: {_names(risky)}"
         if old and old.model == new.model and old.license != new.license:
             yield f"another licence of {new.model} in the lock file: {_licences(old, new)}"
+
+
+#: What an instance holds of requests depends on these.
+_DECIDE_A_MEASUREMENT = ("instance_type", "tokens", "payload_bytes")
+
+
+def stale_measurements(before: EndpointSettings, after: EndpointSettings) -> Iterator[str]:
+    """A throughput that stays as it was measured, for other requests or on another type."""
+    if before.throughput is None or after.throughput is None:
+        return
+    measured = after.throughput.tps_per_instance
+    if is_token(measured) or measured != before.throughput.tps_per_instance:
+        return
+    changed = [
+        name
+        for name in _DECIDE_A_MEASUREMENT
+        if getattr(before, name) is not None and getattr(before, name) != getattr(after, name)
+    ]
+    if changed:
+        yield (
+            f"throughput.tps_per_instance stays {readable(measured)} while {' and '.join(changed)} "
+            "changed: what an instance holds then was not measured. Load-test again"
+        )
 
 
 def _pinned(endpoint: EndpointSettings) -> dict[str, PinnedModel]:
