@@ -86,8 +86,9 @@ def test_a_renamed_endpoint_with_another_model_is_a_replacement(against: Run) ->
 def test_a_deployment_says_how_long_how_many_and_what_ends_it(against: Run) -> None:
     # New instances take five minutes, and each batch is watched for two: two batches of one for a
     # fleet of two, nine of one for a fleet of nine, if 1.8 is rounded down. 16 instances and a batch
-    # of four (20 % of 16, rounded up); 20 % of 1,000 a second for two minutes; the alarms on p99 and
-    # on errors.
+    # of four (20 % of 16, rounded up); 20 % of 1,000 a second for two minutes. In 69
+    # minutes a rise of 10 brings 690, for which 10 instances have 70 each; 1,000 / 180, so six, hold
+    # the peak. The alarms on p99 and on errors.
     deployment = {"deployment": {"rolling": {"batch_percent": 20, "wait": "2m"}}}
     _, out, _ = against(before=deployment, containers=container(data=NEW_MODEL))
     words = " ".join(out.split())
@@ -95,8 +96,9 @@ def test_a_deployment_says_how_long_how_many_and_what_ends_it(against: Run) -> N
     assert (
         "batches of 20 %, 2m each: about 14 to 63 minutes: 2 to 9 batches (AWS does not say how it "
         "rounds them), each with 5 minutes to start and 2 minutes to be watched; about 24,000 "
-        "requests at the peak judge the first 20 % of a new version; nothing scales meanwhile, up to "
-        "20 instances run; 2 alarms roll it back" in words
+        "requests at the peak judge the first 20 % of a new version; nothing scales meanwhile: "
+        "begin with 6 instances or more while load rises; up to 20 instances run; 2 alarms roll it "
+        "back" in words
     )
 
 

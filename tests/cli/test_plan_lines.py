@@ -50,7 +50,7 @@ def test_six_lines_say_what_is_deployed(lines: Run) -> None:
     assert out[:2] == ["LowLatencyEndpoint: callers in use1-az1, use1-az2", ""]
     # 1000 / (200 x 0.65) = 7.7, so eight; 200 x 0.65 x 60 = 7,800; 80 and 20 % of 200 ms; and
     # alarms on errors, CPU, memory, disk and all instances serving. 3 x 200 x 0.65 / 200 = 195 %.
-    assert out[2:12] == [
+    assert out[2:13] == [
         "number-0  ml.m5.12xlarge",
         "  Instances  8 at first, then 2 to 16 as load changes; 8 at peak",
         "  Routing    LEAST_OUTSTANDING_REQUESTS",
@@ -59,8 +59,9 @@ def test_six_lines_say_what_is_deployed(lines: Run) -> None:
         "  Cost       not known: low-latency prices, or --price ml.m5.12xlarge=USD",
         "  Assumed    20 % of the target is overhead; instances spread evenly; no zone",
         "             fails while 3 instances serve: 1 would remain, at up to 195 % of",
-        "             the limit; a new instance takes traffic 5 minutes after scaling",
-        "             decides",
+        "             the limit; no deployment while load rises and fewer than 3",
+        "             instances serve; a new instance takes traffic 5 minutes after",
+        "             scaling decides",
     ]
     decision = "  Zone hops, caller to     0 to 1 hops"
     assert decision not in out

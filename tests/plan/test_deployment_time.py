@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
@@ -15,21 +14,22 @@ from low_latency_endpoint import DeploymentPolicy
 from low_latency_endpoint.plan.deployment_time import (
     DeploymentTime,
     deployment_time,
+    fewest_while_rising,
     first_part_words,
 )
+from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.settings import parse_settings
 from low_latency_endpoint.settings.variant_plans import plan_endpoint
 from low_latency_endpoint.simulate import Rollout
 from tests.depth import examples
 
 from .test_few_requests import drawn_rate, load, warnings_of
+from .test_quiet_times import assumed
 from .test_sizing_jobs import job
 
 SEED = 59
 TOO_LONG = "deployment-too-long"
-RISES = "rise-during-deployment"
 LOAD = {"peak_tps": 1040, "tps_per_instance": 100, "safety_factor": 0.65, "rise_tps_per_minute": 8}
-LAG_MINUTES = Fraction(29, 2)  # 1 of delay, half of the minute that was seen, 7 and 6 of two starts
 CANARY = {"canary": {"size_percent": 10, "wait": "5m"}, "termination_wait": "2m"}
 ROLLING = {"rolling": {"batch_percent": 25, "wait": "5m"}, "maximum_execution": "1h"}
 
@@ -43,42 +43,50 @@ def deployed(deployment: Any, load: Any = LOAD, minimum: int = 4) -> Any:
     )
 
 
+def plan_of(stated: Any) -> Plan:
+    return plan_endpoint(parse_settings(yaml.safe_dump(stated)), "e")
+
+
 def time_of(stated: Any) -> DeploymentTime:
-    time = deployment_time(plan_endpoint(parse_settings(yaml.safe_dump(stated)), "e"))
+    time = deployment_time(plan_of(stated))
     assert time is not None
     return time
 
 
 def test_a_canary_starts_once_and_is_watched():
-    """6 minutes of start, 5 of the canary and 2 for the old fleet: a rise of 8 brings 104 meanwhile.
-
-    Four instances have 4 x 35 = 140 in reserve.
-    """
+    """6 minutes of start, 5 of the canary and 2 for the old fleet."""
     stated = deployed(CANARY)
     assert time_of(stated).seconds == (780, 780)
-    assert not {TOO_LONG, RISES} & set(warnings_of(stated))
+    assert TOO_LONG not in warnings_of(stated)
 
 
 def test_batches_start_one_after_the_other():
-    """Between 4 and 16 instances a quarter is one to four: 3 batches of 2 for 5, and 7 of 1 for 7.
-
-    Each takes 6 + 5 minutes. In 77 minutes 616 more would come; the peak is 780 above 4 x 65.
-    """
+    """Between 4 and 16 instances a quarter is one to four: 3 batches of 2 for 5, and 7 of 1 for 7."""
     stated = deployed(ROLLING)
     warnings = warnings_of(stated)
     assert time_of(stated).seconds == (33 * 60, 77 * 60)
     assert "33 to 77 minutes: 3 to 7 batches" in warnings[TOO_LONG]
     assert "raise it above 77 minutes" in warnings[TOO_LONG]
-    assert "up to 616 requests per second more, and the minimum of 4 has 140" in warnings[RISES]
-    assert warnings[RISES].endswith("or raise the minimum to 12 before")
     longer = ROLLING | {"maximum_execution": "78m"}
     assert TOO_LONG not in warnings_of(deployed(longer))
 
 
-def test_more_than_the_peak_never_comes():
-    """At 390 requests a second 130 are above 4 x 65, and 140 are in reserve."""
-    assert RISES not in warnings_of(deployed(ROLLING, LOAD | {"peak_tps": 390}))
-    assert RISES in warnings_of(deployed(ROLLING, LOAD | {"peak_tps": 410}))
+@pytest.mark.parametrize(
+    ("deployment", "load", "fewest"),
+    [
+        (CANARY, {}, 5),  # 8 x 20 = 160, and 35 in reserve of each
+        (CANARY, {"rise_tps_per_minute": 7}, 0),  # 140 = 4 x 35
+        (ROLLING, {}, 12),  # 8 x 84 = 672 would need 20; 1,040 / 90 hold the peak
+        (ROLLING, {"peak_tps": 390}, 0),  # 400 are held by four
+        (ROLLING, {"peak_tps": 410}, 5),
+    ],
+)
+def test_until_scaling_follows_a_rise_has_to_be_held(deployment, load, fewest):
+    """Nothing scales while it lasts, and new instances serve seven minutes after it."""
+    stated = deployed(deployment, LOAD | load)
+    assert fewest_while_rising(plan_of(stated)) == fewest
+    said = f"no deployment while load rises and fewer than {fewest} instances serve"
+    assert (said in assumed(stated)) is bool(fewest)
 
 
 def drawn_policy(rng: random.Random) -> dict[str, Any]:
@@ -92,29 +100,25 @@ def drawn_policy(rng: random.Random) -> dict[str, Any]:
     return rng.choice(kinds)
 
 
-def test_the_advised_minimum_outlives_the_deployment():
-    """Drawn policies and rises: what is advised ends the warning, and what is not warned of holds."""
+def test_so_many_instances_outlive_the_deployment_and_one_fewer_does_not():
+    """Drawn policies and rises, minute by minute: the load begins where scaling keeps the fleet."""
     rng = random.Random(SEED)
     said = {True: 0, False: 0}
     for _ in range(examples(60)):
         rise = rng.choice([1, 5, 20, 80])
-        load = LOAD | {"rise_tps_per_minute": rise}
-        stated = deployed(drawn_policy(rng), load)
-        text = warnings_of(stated).get(RISES)
-        seconds = time_of(stated).seconds[1]
-        comes = min(Fraction(rise) * Fraction(round(seconds), 60), Fraction(1040 - 4 * 65))
-        outside = min(
-            Fraction(rise) * LAG_MINUTES, 1040 - 4 * 65
-        )  # scaling lags as far at any time
-        assert (text is not None) is (comes > max(4 * 35, outside)), stated
-        said[text is not None] += 1
-        if text is None:
-            continue
-        advised = re.search(r"raise the minimum to (\d+) before", text)
-        assert advised is not None
-        changed = deployed(stated["endpoints"]["e"]["deployment"], load, int(advised[1]))
-        assert RISES not in warnings_of(changed)
-    assert min(said.values()) > 10
+        stated = deployed(drawn_policy(rng), LOAD | {"rise_tps_per_minute": rise})
+        fewest = fewest_while_rising(plan_of(stated))
+        seconds = time_of(stated).seconds[1] + 7 * 60
+
+        def is_held(instances, seconds=seconds, rise=rise):
+            load = min(1040, instances * 65 + Fraction(rise) * Fraction(round(seconds), 60))
+            return load <= instances * 100
+
+        said[bool(fewest)] += 1
+        assert is_held(fewest or 4)
+        if fewest:
+            assert not is_held(4)
+    assert min(said.values()) > 5
 
 
 @pytest.mark.parametrize("fleet", [4, 5, 7, 11, 16])
@@ -178,7 +182,7 @@ def test_a_canary_at_night_sees_a_tenth():
     """
     peaks = {"night": {"tps": 3, "from": "22:00", "to": "06:00"}}
     stated = deployed(CANARY, LOAD | {"peak_tps": 30, "peaks": peaks})
-    words = first_part_words(plan_endpoint(parse_settings(yaml.safe_dump(stated)), "e"))
+    words = first_part_words(plan_of(stated))
     assert words == (
         "about 900 requests at the peak, 90 in night, judge the first 10 % of a new version; "
     )

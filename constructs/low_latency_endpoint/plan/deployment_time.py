@@ -19,7 +19,7 @@ from ..options.throughput import stated
 from ..report.numbers import readable
 from .decisions import PlanWarning
 from .plan import Plan
-from .scaling_pace import fewest_for_rises
+from .scaling_pace import METRIC_PERIOD_SECONDS, fewest_for_rises
 
 ROLLBACK_SECONDS = 180
 """Until the rollback alarms go off: two periods of a minute, and a minute until metrics arrive."""
@@ -93,7 +93,7 @@ def _batches(fleets: range, percent: int) -> tuple[int, int]:
 
 
 def deployment_warnings(plan: Plan) -> Iterator[PlanWarning]:
-    """Warns about a deployment that takes too long: for its own limit, or for the stated rise."""
+    """Warns about a deployment that takes longer than its own limit, or that no alarm can judge."""
     time = deployment_time(plan)
     if time is None:
         return
@@ -105,8 +105,6 @@ def deployment_warnings(plan: Plan) -> Iterator[PlanWarning]:
             f"{_minutes(seconds_of(limit))}, and SageMaker then rolls it back: raise it above "
             f"{_minutes(time.seconds[1])}",
         )
-    if plan.scaling is not None:
-        yield from _rises_meanwhile(plan, time)
     yield from _unseen_failures(plan)
 
 
@@ -189,32 +187,26 @@ def _part(policy: DeploymentPolicy) -> str:
     return f"the first {policy.percent} % of a new version"
 
 
-def _rises_meanwhile(plan: Plan, time: DeploymentTime) -> Iterator[PlanWarning]:
-    """A stated rise that outgrows the reserve of the minimum while nothing scales.
+def fewest_while_rising(plan: Plan) -> int:
+    """Instances with which a deployment may begin while load rises as stated; 0 if any number may.
 
-    More than the minimum serves where load is higher, with a larger reserve.
+    Nothing scales until the deployment is over. An alarm that stood on acts within a minute of its
+    end, and the instances that it asks for have to start.
     """
+    time = deployment_time(plan)
+    if time is None or plan.scaling is None:
+        return 0
+    seconds = round(time.seconds[1]) + METRIC_PERIOD_SECONDS + plan.request.start_seconds
+    fewest = [0]
     for load in plan.under_load:
         measured, held = load.measured, load.held_tps
         if measured is None or held is None or measured.rise_tps_per_minute is None:
             continue
-        seconds = round(time.seconds[1])
-        minimum = load.fleet.minimum
         enough = fewest_for_rises(measured, seconds, held)
-        rise = stated(measured.rise_tps_per_minute) * Fraction(seconds, 60)
-        comes = min(rise, stated(measured.peak_tps) - minimum * held.planned)
-        reserve = minimum * (held.limit - held.planned)
-        outside = fewest_for_rises(measured, plan.request.rise_seconds, held)  # warned of elsewhere
-        if enough <= max(minimum, outside) or comes <= reserve:
-            continue
-        yield PlanWarning(
-            "rise-during-deployment",
-            f"{load.prefix}a deployment takes {time.text}, and nothing scales meanwhile: a rise as "
-            f"stated brings up to {readable(float(comes), 4)} requests per second more, and the "
-            f"minimum of {minimum} has {readable(float(reserve), 4)} in reserve. Deploy while load does "
-            f"not rise, or raise the minimum to {enough} before",
-        )
-        return
+        most = stated(measured.peak_tps)  # traffic ends its rise at the peak
+        if enough > load.fleet.minimum and load.fleet.minimum * held.limit < most:
+            fewest.append(enough)
+    return max(fewest)
 
 
 def _range(seconds: tuple[float, float]) -> str:

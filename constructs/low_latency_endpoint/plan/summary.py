@@ -11,6 +11,7 @@ from ..report.document import Cell, Listed, Part, Row, Section, Table
 from ..report.numbers import readable
 from .alarm_warnings import assumed_rates
 from .decisions import Decision, Explanation, SummaryLine
+from .deployment_time import fewest_while_rising
 from .floor_explanations import floor_lines
 from .hourly_cost import EndpointCost
 from .period_objectives import planned_objective
@@ -223,6 +224,8 @@ def _assumed(plan: Plan) -> Iterator[str]:
     yield "instances spread evenly"
     if outage := assumed_outage(plan):
         yield outage
+    if instances := fewest_while_rising(plan):
+        yield f"no deployment while load rises and fewer than {instances:,} instances serve"
     if jump := assumed_jump(plan):
         yield jump
     if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:

@@ -16,7 +16,7 @@ from ...options.option import Effect, changed, options_of
 from ...options.rules import NO_SUCH_ENDPOINT
 from ...options.variant import planned_for
 from ...plan.decisions import Explanation
-from ...plan.deployment_time import deployment_time, first_part_words
+from ...plan.deployment_time import deployment_time, fewest_while_rising, first_part_words
 from ...plan.hourly_cost import StackCost
 from ..endpoint import EndpointSettings
 from ..option_models import duration_text
@@ -385,12 +385,14 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
     longest = max(filter(None, times), key=lambda time: time.seconds, default=None)
     takes = "a time that is known at deployment only" if longest is None else longest.text
     seen = first_part_words(plan_endpoint(after, key))
+    fewest = max(fewest_while_rising(variant.plan) for variant in planned_variants(after, key))
+    rising = f": begin with {fewest:,} instances or more while load rises" if fewest else ""
     alarms = PLANNED["rollback_alarms"].of(after, key)
     back = {0: "no alarm rolls it back", 1: "one alarm rolls it back"}.get(
         len(alarms), f"{len(alarms)} alarms roll it back"
     )
     words = (
-        f"{policy_words(policy)}: {takes}; {seen}nothing scales meanwhile, up to {most} instances run; "
+        f"{policy_words(policy)}: {takes}; {seen}nothing scales meanwhile{rising}; up to {most} instances run; "
         f"{back}"
     )
     if before.endpoints[key].variant_name != endpoint.variant_name:
