@@ -252,3 +252,18 @@ def test_at_each_minute_the_range_holds_the_load_of_the_lead_that_follows(
     assert {each.peak.tps for each in plan.standing_peaks} | {800.0} == counted
     told = [each for each in plan.explanation.warnings if each.id == "peak-without-range"]
     assert len(told) == len(plan.peaks) - len(plan.standing_peaks)
+
+
+def test_that_a_higher_peak_is_over_in_time_is_assumed() -> None:
+    """At 06:00 the maximum falls to that of 800, 14 x 2, and takes six of 34 away at once."""
+
+    def said(plan: Plan) -> str:
+        [line] = [line.text for line in plan.explanation.summary if line.title == "Assumed"]
+        return line
+
+    assert "night is over at 06:00, when 28 instances at most stay" in said(
+        plan_of({"night": NIGHT})
+    )
+    low = {"quiet": peak(300, "01:00", "05:00")}
+    assert "is over at" not in said(plan_of(low))
+    assert "is over at" not in said(plan_of({"night": NIGHT}, max_instances=40))

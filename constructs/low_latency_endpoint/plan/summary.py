@@ -226,6 +226,7 @@ def _assumed(plan: Plan) -> Iterator[str]:
         yield outage
     if instances := fewest_while_rising(plan):
         yield f"no deployment while load rises and fewer than {instances:,} instances serve"
+    yield from _assumed_ends(plan)
     if jump := assumed_jump(plan):
         yield jump
     if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:
@@ -242,6 +243,15 @@ def _assumed(plan: Plan) -> Iterator[str]:
         )
     if plan.inference_ami is not None and request.serving.inference_ami is None:
         yield "the AMI of SageMaker's SDK"
+
+
+def _assumed_ends(plan: Plan) -> Iterator[str]:
+    """That a higher peak is over when the usual maximum takes its instances away."""
+    names = {action.name for action in plan.schedule}
+    for peak in plan.standing_peaks:
+        if f"after-{peak.name}" in names and plan.fleet.maximum < peak.at_peak:
+            most = counted_instances(plan.fleet.maximum)
+            yield f"{peak.name} is over at {peak.peak.end}, when {most} at most stay"
 
 
 def _assumed_load(plan: Plan) -> str:

@@ -29,6 +29,7 @@ from .endpoint_changes import (
     differences_of_endpoint,
     lock_warnings,
     longest,
+    shifted_loads,
     stale_measurements,
 )
 from .endpoint_fields import (
@@ -173,6 +174,8 @@ class SettingsComparison:
             if was and now:
                 found["gained"] += [(key, text) for text in lock_warnings(was, now)]
                 found["gained"] += [(key, text) for text in stale_measurements(was, now)]
+                shifted = shifted_loads(self.before, self.after, key)
+                found["gained"] += [(key, text) for text in shifted]
         return found
 
     @cached_property

@@ -10,6 +10,7 @@ from ...facts.token_values import is_token
 from ...hugging_face.hub_options import HuggingFaceSettings
 from ...hugging_face.lock_file import pinned_model
 from ...options.option import CONFIGURATION, MODEL, NAME, STAGING, VARIANT, Effect, Options, Touched
+from ...options.throughput import counted_instances
 from ...plan.pinned_model import PinnedFile, PinnedModel
 from ...report.numbers import readable
 from ..endpoint import (
@@ -82,6 +83,31 @@ def stale_measurements(before: EndpointSettings, after: EndpointSettings) -> Ite
         yield (
             f"throughput.tps_per_instance stays {readable(measured)} while {' and '.join(changed)} "
             "changed: what an instance holds then was not measured. Load-test again"
+        )
+
+
+def shifted_loads(before: Settings, after: Settings, key: str) -> Iterator[str]:
+    """Variants that a change of weights gives more load than their former fleet is planned for."""
+    if not keeps_counts(after, key):
+        return
+    former = {variant.variant: variant.plan for variant in planned_variants(before, key)}
+    for variant in planned_variants(after, key):
+        plan = variant.plan
+        old = former.get(variant.variant)
+        share, measured, held = plan.request.share, plan.request.throughput, plan.held_tps
+        if old is None or share is None or share.shadow or measured is None or held is None:
+            continue
+        if old.request.share is None or old.request.share.fraction >= share.fraction:
+            continue
+        running = old.usual.serving_at_peak
+        if running >= plan.fleet.at_peak:
+            continue
+        used = readable(100 * measured.peak_tps / float(running * held.limit), 3)
+        yield (
+            f"{variant.variant} gets {readable(measured.peak_tps)} requests per second at the peak as "
+            f"soon as the weights change, and has the {counted_instances(running)} that run until scaling "
+            f"follows: {used} % of their limit. Raise its minimum to {plan.fleet.at_peak} in a deployment "
+            "before, or change the weights while load is low"
         )
 
 
@@ -282,9 +308,9 @@ def _follows(
         if was == now:
             continue
         text = f"{planned.words} {both_texts(was, now)}"
-        if name == "initial" and keeps_counts(after, key):
+        if "initial instances" in text and keeps_counts(after, key):
             text += "; as many instances as run now stay"
-            if after.endpoints[key].instances.initial is None:
+            if name == "initial" and after.endpoints[key].instances.initial is None:
                 text += f" (instances.initial: {was} spares the deployment)"
         yield Consequence(planned.effect, text, (key,))
 
