@@ -946,6 +946,18 @@ _ROWS = {
         of=one_core,
         errors={"Invocation5XXErrors": constant(0.23)},
     ),
+    "LLD111: four workers nearly busy, below a target that they never reach": fault(
+        "3.84 of 8 CPUs busy & only 2,850 invocations & had no reason to add instances",
+        "containers[].environment & throughput.tps_per_instance & instances: {min: 5",
+        instance_type="ml.c7i.2xlarge",
+        instances=constant(4),
+        scaling={"min": 4, "max": 12, "target": 4000.0},
+        planned=None,
+        tps=constant(190),
+        latency=slow(0, 60, 300),
+        cpu=constant(48),
+        in_flight=constant(40),
+    ),
     "LLD111: one worker fast enough, and what its full queue refuses": fault(
         "0.96 of 4 CPUs busy & 5XX errors",
         of=one_core,
@@ -977,6 +989,7 @@ _ROWS = {
     ),
     "LLD123: what the model calls is slow all the time": fault(
         "5.8 CPUs busy for 31 requests in progress",
+        "containers[].environment",
         of=_slow_dependency,
         cpu=constant(12),
         latency=slow(0, 60, 400),

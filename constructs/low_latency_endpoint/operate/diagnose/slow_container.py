@@ -24,6 +24,12 @@ _WORKER_VARIABLES = (
 )
 
 
+_QUEUE_OR_DEPENDENCY = (
+    "If the container calls nothing that can be slow, requests queue for its workers: then more workers "
+    "or instances help. A longer window (--since) with quiet hours in it tells the two apart."
+)
+
+
 def slow_container(view: VariantView) -> Iterator[Finding]:
     """Exactly one finding: the first cause that the measurements fit."""
     rules = (_gpu_idle, _memory, _baseline, _waiting, _workers, _tail, _idle)
@@ -116,7 +122,8 @@ def _idle(view: VariantView) -> Finding | None:
     words = (
         f"{readable(cores, 2)} CPUs busy for {readable(waiting, 2)} requests in progress at once"
     )
-    return _waits(view, words, "low")
+    found = _waits(view, words, "low")
+    return replace(found, besides=f"{found.besides} {_QUEUE_OR_DEPENDENCY}")
 
 
 def _waits(view: VariantView, words: str, confidence: Confidence) -> Finding:
@@ -136,7 +143,9 @@ def _one_core(view: VariantView, times: list[datetime]) -> str:
     ):
         return ""
     vcpus = view.variant.facts.vcpus if view.variant.facts else None
-    if abs(cores - count) > const.WHOLE or count == vcpus:
+    # Workers that queue are busy for 95 % of the time and more.
+    idle = max(const.WHOLE, const.SPARE_OF_WORKERS * count)
+    if not count - idle <= cores <= count + const.WHOLE or count == vcpus:
         return ""
     return f"{cores:.2f} of {vcpus} CPUs busy, with {readable(waiting, 2)} requests in progress on an instance"
 
@@ -183,8 +192,30 @@ def queueing(
     finding = view.cause(
         "LLD111", *evidence, words, times=times, confidence=confidence, first=changes
     )
+    finding = _with_unreached_target(view, finding, times)
     feeding = core and view.utilization(times).get("GPU", const.IDLE_PERCENT) < const.IDLE_PERCENT
     return replace(finding, kind=KINDS["LLD108"]) if feeding else finding
+
+
+def _with_unreached_target(view: VariantView, finding: Finding, times: list[datetime]) -> Finding:
+    """A queue below the scaling target: scaling does not act however long the queue is."""
+    tracked = view.tracked
+    most = tracked.peak(times) if tracked and not tracked.concurrency else None
+    if tracked is None or most is None or most >= tracked.target:
+        return finding
+    why = (
+        "lower, as a load test measures it: scaling acts above the target alone, and requests queue "
+        "below it"
+    )
+    changes = [*finding.changes, Remedy("throughput.tps_per_instance", why)]
+    serving = round(view.instances.only(times).max or 0)
+    if serving:
+        changes.append(view.at_least(serving + 1, "until then, at least: one more than now"))
+    words = (
+        f"only {tracked.words(most)} while requests queued: scaling had no reason to add instances"
+    )
+    shown = (*finding.evidence, view.over(times, words))
+    return replace(finding, evidence=shown, changes=tuple(changes))
 
 
 def growing_queue(view: VariantView) -> Iterator[Finding]:

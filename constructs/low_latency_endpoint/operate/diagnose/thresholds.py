@@ -56,6 +56,7 @@ DOUBLED, TAIL, GROWN_QUEUE, NEW_VERSION = 2.0, 3.0, 1.5, 1.3
 SLOWER, SLOWER_AFTER_PAUSE = 2.0, 1.5  # than otherwise
 SLOW_INSTANCE, SLOW_ZONE, SLOW_HOST = 2.0, 1.5, 2.0  # times the others
 MANY_TIMES = 3.0  # the endpoint's own fast periods, where no limit is stated
+SPARE_OF_WORKERS = 0.05  # of the time of workers that have a queue
 FEW_CPUS, WHOLE, WAITING = 4, 0.1, 1.5  # a whole number of so many CPUs, and so many more in work
 OUTSIDE, OUTSIDE_MS = 0.25, 5.0  # more than what a zone and a TLS connection may cost
 LATE_MS = 6000  # a tenth of the time limit: slow by what makes others reach it
