@@ -41,7 +41,10 @@ def test_c_gets_twice_as_much_and_keeps_three() -> None:
     texts = gained(before, settings_of({"A": 5, "B": 3, "C": 2}))
     assert texts.keys() == {"B", "C"}
     assert texts["C"].startswith("C gets 120 requests per second at the peak")
-    assert "has the 3 instances that run until scaling follows: 100 % of their limit" in texts["C"]
+    assert (
+        "the 3 instances that run at the peak stay until scaling follows: 100 % of their limit"
+        in texts["C"]
+    )
     assert "Raise its minimum to 6 in a deployment before" in texts["C"]
 
 
@@ -63,3 +66,23 @@ def test_what_is_advised_ends_it() -> None:
             raised = {"instances": {"min": plans["C"].fleet.at_peak}}
             assert "C" not in gained(settings_of(before, **raised), settings_of(after, **raised))
     assert said
+
+
+def test_another_type_that_holds_less_starts_as_many_as_run() -> None:
+    """600 of 100 each on 12 of 50 planned; of 80 each 12 hold 960: 62.5 %, where 15 are planned."""
+    slower = {**LOAD, "tps_per_instance": 80}
+    one, other, newer = (
+        parse_settings(yaml.safe_dump(job(load, instance_type=name)))
+        for load, name in (
+            (LOAD, "ml.c7i.2xlarge"),
+            (slower, "ml.c6i.2xlarge"),
+            ({**LOAD, "tps_per_instance": 120}, "ml.c8i.2xlarge"),
+        )
+    )
+    [text] = [text for _, text in compare(one, other).warnings["gained"] if "after it" in text]
+    assert "holds 80 requests per second after it, 100 before, and the 12 instances" in text
+    assert "62.5 % of their limit. Raise its minimum to 15" in text
+    assert not [text for _, text in compare(one, newer).warnings["gained"] if "after it" in text]
+    measured_again = parse_settings(yaml.safe_dump(job(slower, instance_type="ml.c7i.2xlarge")))
+    gained_texts = compare(one, measured_again).warnings["gained"]
+    assert not [text for _, text in gained_texts if "after it" in text]

@@ -12,6 +12,7 @@ from ...hugging_face.lock_file import pinned_model
 from ...options.option import CONFIGURATION, MODEL, NAME, STAGING, VARIANT, Effect, Options, Touched
 from ...options.throughput import counted_instances
 from ...plan.pinned_model import PinnedFile, PinnedModel
+from ...plan.plan import Plan
 from ...report.numbers import readable
 from ..endpoint import (
     OF_FURTHER,
@@ -87,28 +88,53 @@ def stale_measurements(before: EndpointSettings, after: EndpointSettings) -> Ite
 
 
 def shifted_loads(before: Settings, after: Settings, key: str) -> Iterator[str]:
-    """Variants that a change of weights gives more load than their former fleet is planned for."""
+    """Variants whose former fleet gets too much in the deployment, which starts as many as run.
+
+    By another weight they get more requests at once; by another type an instance may hold fewer.
+    """
     if not keeps_counts(after, key):
         return
     former = {variant.variant: variant.plan for variant in planned_variants(before, key)}
     for variant in planned_variants(after, key):
         plan = variant.plan
         old = former.get(variant.variant)
-        share, measured, held = plan.request.share, plan.request.throughput, plan.held_tps
-        if old is None or share is None or share.shadow or measured is None or held is None:
-            continue
-        if old.request.share is None or old.request.share.fraction >= share.fraction:
+        measured, held = plan.request.throughput, plan.held_tps
+        if old is None or measured is None or held is None or _is_shadow(plan):
             continue
         running = old.usual.serving_at_peak
-        if running >= plan.fleet.at_peak:
+        why = _why_more(variant.variant, old, plan)
+        if not why or running >= plan.fleet.at_peak:
             continue
         used = readable(100 * measured.peak_tps / float(running * held.limit), 3)
         yield (
-            f"{variant.variant} gets {readable(measured.peak_tps)} requests per second at the peak as "
-            f"soon as the weights change, and has the {counted_instances(running)} that run until scaling "
+            f"{why}, and the {counted_instances(running)} that run at the peak stay until scaling "
             f"follows: {used} % of their limit. Raise its minimum to {plan.fleet.at_peak} in a deployment "
-            "before, or change the weights while load is low"
+            "before, or deploy while load is low"
         )
+
+
+def _is_shadow(plan: Plan) -> bool:
+    return plan.request.share is not None and plan.request.share.shadow
+
+
+def _why_more(name: str, old: Plan, new: Plan) -> str:
+    """Why a deployment leaves each instance of a variant more to do; empty if it does not."""
+    former, share = old.request.share, new.request.share
+    measured, held = new.request.throughput, new.held_tps
+    grows = former is not None and share is not None and share.fraction > former.fraction
+    if grows and measured is not None:
+        rate = readable(measured.peak_tps)
+        return f"{name} gets {rate} requests per second at the peak as soon as the weights change"
+    is_other = new.request.serving != old.request.serving
+    if (
+        is_other
+        and held is not None
+        and old.held_tps is not None
+        and held.limit < old.held_tps.limit
+    ):
+        limits = [readable(float(each.limit), 4) for each in (old.held_tps, held)]
+        return f"an instance of {name} holds {limits[1]} requests per second after it, {limits[0]} before"
+    return ""
 
 
 def _pinned(endpoint: EndpointSettings) -> dict[str, PinnedModel]:
