@@ -129,3 +129,34 @@ def test_full_since_a_deployment_where_no_limit_is_stated(run: Run) -> None:
     (finding,) = run(scenario).findings
     assert (finding.id, finding.path[0]) == ("LLD702", SATURATED)
     assert "no period of full instances before" in _evidence(finding)
+
+
+def _campaign(began: int, deployed: int, minutes: int) -> Scenario:
+    """Load rises by three quarters, is served in time, and fills the instances of a new version."""
+    return Scenario(
+        minutes=minutes,
+        deployed=deployed,
+        instance_type="ml.c6i.xlarge",
+        instances=constant(6),
+        scaling={"min": 2, "max": 6, "target": 2400.0},
+        planned=None,
+        tps=from_minute(began, 240, 420),
+        latency=lambda m, i: 640 if m >= deployed else 58 if m >= began else 45,
+        cpu=lambda m: 93 if m >= deployed else 63 if m >= began else 36,
+        in_flight=lambda m: 440 if m >= deployed else 40 if m >= began else 18,
+    )
+
+
+@pytest.mark.parametrize("calm", [0, 10, 30, 90])
+def test_a_rise_before_the_deployment_is_not_taken_for_one_with_it(calm: int, run: Run) -> None:
+    """However long the window is that begins before the rise: as much was served until the deployment."""
+    made = run(_campaign(began=calm, deployed=calm + 18, minutes=calm + 50))
+    assert [finding.id for finding in made.findings][:2] == ["LLD702", "LLD102"]
+
+
+@pytest.mark.parametrize("served", [0, 2])
+def test_a_rise_with_the_deployment_may_be_the_cause_itself(served: int, run: Run) -> None:
+    """Nobody saw the former version serve as much for long."""
+    made = run(_campaign(began=30 - served, deployed=30, minutes=80))
+    assert [finding.id for finding in made.findings] == ["LLD102"]
+    assert not _rolls_back(made.findings[0])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from ...account.metrics import median
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
 from .findings import Evidence, Finding
@@ -91,16 +92,24 @@ def _same_load(
 ) -> str | None:
     """The load of an instance before a deployment and at these times since, in words.
 
-    ``None`` where it rose, where nobody knows, and where these times began before the deployment.
+    ``None`` where the version before never served as much in time, where nobody knows, and where these
+    times began before the deployment. Mostly lower load before is no excuse: what counts is that as much
+    was served for a while.
     """
     lead = [time for time in times if time <= deployment.time - view.period]
     near = [time for time in lead if time >= deployment.time - const.PERIODS * view.period]
     if len(near) > 1 or len(lead) > 0.1 * len(times):
         return None
     load = view.load or view.tps
-    was = load.between(view.measurements.start, deployment.time).median
     now = load.only(times).median
-    if not was or now is None or now > const.SAME_RATE * was:
+    if now is None:
+        return None
+    before = load.between(view.measurements.start, deployment.time).without(
+        set(view.whole.bad_times)
+    )
+    as_much = [value for value in before.points.values() if now <= const.SAME_RATE * value]
+    was = median(as_much)
+    if not was or len(as_much) < const.PERIODS:
         return None
     unit = "invocations per instance and minute" if view.load else "requests a second"
     return f", at {readable(was, 3)} {unit} before and {readable(now, 3)} since"
