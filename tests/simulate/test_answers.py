@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from typer.testing import CliRunner
 from examples.published_routing_gains import CASES, gains
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.plan.traffic_shapes import shapes
+from low_latency_endpoint.plan.traffic_shapes import shape, shapes
 from low_latency_endpoint.settings import parse_settings, plan_endpoint
+from low_latency_endpoint.simulate import Scenario
 from low_latency_endpoint.simulate.assumptions import model_of_plan
 from low_latency_endpoint.simulate.load_test_result import (
     load_test_result_of,
@@ -484,3 +486,31 @@ def test_more_instances_are_no_help_where_a_call_alone_is_late(mean: int, variat
     options = ["--service-time", f"{mean}ms", "--variation", str(variation)]
     output = " ".join(run(SHIPPED, *options, "--concurrency", "90", "--replications", "2").split())
     assert ("so more instances do not help" in output) == (alone > 160)
+
+
+@pytest.mark.parametrize("name", sorted(shapes()))
+def test_a_stated_start_moves_all_that_an_instance_starts_for(name: str) -> None:
+    """Whatever befalls the fleet: no part of a scenario keeps the assumed five minutes."""
+    text = Path(SHIPPED).read_text("utf-8")
+
+    def scenario_with(start: str) -> Scenario:
+        settings = parse_settings(text)
+        endpoint = settings.endpoints["sentiment"]
+        scaling = replace(endpoint.scaling, instance_start=start)
+        settings = replace(settings, endpoints={"sentiment": replace(endpoint, scaling=scaling)})
+        plan = plan_endpoint(settings, "sentiment")
+        model = model_of_plan(plan, throughput=endpoint.throughput)
+        return model.over_time(shape(name))
+
+    scenario = scenario_with("11m")
+    starts = [scenario.scaling, scenario.deployment, *scenario.faults]
+    named = {"instance_seconds", "replacement_seconds"}
+    found = [
+        getattr(part, field.name)
+        for part in starts
+        if part is not None
+        for field in fields(part)
+        if field.name in named
+    ]
+    assert found
+    assert set(found) == {660.0}

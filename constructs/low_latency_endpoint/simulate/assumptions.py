@@ -228,7 +228,8 @@ class SimulatedEndpoint:
         if shape.deploy_at is not None:
             parts["deployment"] = replace(self.deployment, at=shape.deploy_at)
         if shape.zone_lost_at is not None:
-            parts["faults"] = (ZoneOutage(at=shape.zone_lost_at),)
+            starts = self.instance_seconds
+            parts["faults"] = (ZoneOutage(shape.zone_lost_at, replacement_seconds=starts),)
         return self.steady(**parts)
 
     @property

@@ -162,7 +162,7 @@ class LoadTestReport:
 
     @property
     def held_rate(self) -> float | None:
-        """The highest rate of requests per second that held the goal; ``None`` when none did."""
+        """The highest rate that kept the goal as measured, per second; ``None`` when none did."""
         if self.run.limit is not None:
             return self.run.limit.rate
         return max(
