@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..facts.rules import OBJECTIVE
 from ..facts.token_values import is_token
 from ..options.alarms import BURN_RATES, MINIMUM_FAILURES, ErrorLimit
-from ..options.throughput import stated
+from ..options.throughput import MeasuredThroughput, stated
 from ..report.numbers import plain_number, readable
 from .alarm_windows import (
     FEWEST_REQUESTS,
@@ -25,9 +25,7 @@ from .endpoint_request import EndpointRequest
 from .plan import Plan
 
 _DIGITS_OF_BUDGET = 2  # of the budget that an advised objective leaves
-_OF_A_DAY = (
-    10  # times that the rate falls from a day's peak to its night, in what callers usually do
-)
+_OF_A_DAY = 10  # times as much at a day's peak as at its night, of usual callers
 
 
 class _Time(NamedTuple):
@@ -47,16 +45,23 @@ def sample_warnings(plan: Plan) -> Iterator[PlanWarning]:
     measured = plan.request.throughput
     if measured is None:
         return
-    name, lowest = measured.quietest
+    lowest = measured.quietest[1]
     is_stated = plan.request.alarm_window.period_seconds is not None
     peak = _Time("even at the peak", measured.peak_tps, FEWEST_REQUESTS, is_stated)
     warnings = {warning.id: warning for warning in _at(plan, peak)}
     if lowest < measured.peak_tps:
         # At this rate three requests of a period fail within minutes of an outage, if all do.
-        words = f"at the {readable(lowest)} requests per second of throughput.peaks.{name}"
-        quiet = _Time(words, lowest, 0, False)
+        quiet = _Time(when_quietest(measured), lowest, 0, False)
         warnings = {warning.id: warning for warning in _at(plan, quiet)} | warnings
     yield from warnings.values()
+
+
+def when_quietest(measured: MeasuredThroughput) -> str:
+    """The lowest peak of the day, in words before what is too little then."""
+    name, tps = measured.quietest
+    if not name:
+        return "even at the peak"
+    return f"at the {readable(tps)} requests per second of throughput.peaks.{name}"
 
 
 def _at(plan: Plan, time: _Time) -> Iterator[PlanWarning]:

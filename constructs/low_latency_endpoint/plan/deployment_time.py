@@ -17,14 +17,13 @@ from ..facts.token_values import is_token
 from ..options.deployment import DeploymentPolicy, default_deployment
 from ..options.throughput import stated
 from ..report.numbers import readable
+from .alarm_warnings import when_quietest
 from .decisions import PlanWarning
 from .plan import Plan
 from .scaling_pace import METRIC_PERIOD_SECONDS, fewest_for_rises
 
 ROLLBACK_SECONDS = 180
 """Until the rollback alarms go off: two periods of a minute, and a minute until metrics arrive."""
-
-
 _SEEN_SHARE = Fraction(1, 10)
 """Of failing requests, which rollback alarms should see at the lowest stated rate: our judgement."""
 
@@ -54,10 +53,10 @@ class DeploymentTime(NamedTuple):
         batches = f"{fewest} batches"
         if fewest < most:
             batches = f"{fewest} to {most} batches (AWS does not say how it rounds them)"
-        each = f"{start} to start"
+        of_a_batch = f"{start} to start"
         if self.wait_seconds:
-            each += f" and {_minutes(self.wait_seconds)} to be watched"
-        return f"about {_range(self.seconds)}: {batches}, each with {each}"
+            of_a_batch += f" and {_minutes(self.wait_seconds)} to be watched"
+        return f"about {_range(self.seconds)}: {batches}, each with {of_a_batch}"
 
 
 def deployment_time(plan: Plan) -> DeploymentTime | None:
@@ -151,14 +150,12 @@ def _unseen_failures(plan: Plan) -> Iterator[PlanWarning]:
         return
     if measured is None or is_token(limit.failures):
         return
-    name, tps = measured.quietest
-    requests = requests_of_first_part(plan, tps)
+    requests = requests_of_first_part(plan, measured.quietest[1])
     if requests is None or 60 * requests * _SEEN_SHARE >= limit.failures:
         return
-    when = f"at the {readable(tps)} requests per second of throughput.peaks.{name}"
     yield PlanWarning(
         "few-requests-for-rollback",
-        f"{when if name else 'even at the peak'} {_part(policy)} gets only "
+        f"{when_quietest(measured)} {_part(policy)} gets only "
         f"{readable(float(60 * requests), 2)} requests a minute, and the rollback alarms wait for "
         f"{limit.failures} failures in each of two minutes: a version that fails "
         f"{_share_unseen(60 * requests, limit.failures)} may be rolled out. Take a larger part, deploy "

@@ -16,7 +16,7 @@ from ..facts.zones import region_of_zone
 from ..options.alarms import WindowOptions, tightest_of
 from ..options.throughput import stated
 from ..report.numbers import milliseconds, readable
-from .alarm_warnings import highest_objective
+from .alarm_warnings import highest_objective, when_quietest
 from .alarm_windows import SAMPLES_ALONE, AlarmWindow, latency_window, period_text, share_beyond
 from .daily_peaks import share_of_day
 from .decisions import PlanWarning
@@ -90,7 +90,7 @@ def objective_warnings(plan: Plan) -> Iterator[PlanWarning]:
     if not name:
         return
     of_day = share_of_day(measured.peaks[name])
-    words = f"at the {readable(tps)} requests per second of throughput.peaks.{name}"
+    words = when_quietest(measured)
     if not _keeps(objective, tps, of_day):
         yield _too_few(plan, objective, words, tps, of_day)
 
