@@ -58,8 +58,8 @@ def test_six_lines_say_what_is_deployed(lines: Run) -> None:
         "  Alarms     ModelLatency p99 160 ms; OverheadLatency Average 40 ms; 5 others",
         "  Cost       not known: low-latency prices, or --price ml.m5.12xlarge=USD",
         "  Assumed    20 % of the target is overhead; instances spread evenly; no zone",
-        "             fails while 3 instances serve: 1 would remain, at up to 195 % of",
-        "             the limit; no deployment while load rises and fewer than 3",
+        "             fails while 2 to 7 instances serve: of 3, 1 would remain, at up to",
+        "             195 % of the limit; no deployment while load rises and fewer than 3",
         "             instances serve; a new instance takes traffic 5 minutes after",
         "             scaling decides",
     ]

@@ -109,6 +109,8 @@ def test_the_plan_explains_what_an_objective_never_sees():
     decision = explain_variants(settings, "e")["e"]["alarm_slow_requests"]
     assert (decision.value, decision.inputs["over six hours in %"]) == (7.2, 3.0)
     assert "stay at 3 % or less never page, and spend a month's budget in 5 days" in decision.note
+    assert "an alarm on p99.5 of ModelLatency sees them" in decision.note
+    assert "{p99.5: 120 ms}" in decision.note
 
 
 def test_no_advice_on_another_contradiction_hides_it():

@@ -15,7 +15,7 @@ from low_latency_endpoint.options.scaling import ScalingSchedule
 from low_latency_endpoint.options.throughput import MeasuredThroughput, PeakAtTime
 from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.plan.summary import summary_of
-from low_latency_endpoint.plan.zone_outages import assumed_jump
+from low_latency_endpoint.plan.zone_outages import assumed_jump, assumed_outage
 from tests.depth import examples
 
 from .conftest import planned
@@ -413,3 +413,16 @@ def test_what_a_stated_jump_leaves_until_scaling_follows_is_assumed() -> None:
     assert assumed_jump(plan_of(2, load, min_instances=5)) == ""
     assert assumed_jump(plan_of(2, load | {"from_tps": 290})) == ""
     assert assumed_jump(plan_of(2, {**load, "from_tps": None, "rise_tps_per_minute": 5})) == ""
+
+
+def test_all_fleets_that_a_lost_zone_overloads_are_named() -> None:
+    """Of three zones 4 instances lose two and 7 lose three: 240 on 200, and 420 on 400."""
+    load = {"peak_tps": 900, "tps_per_instance": 100, "safety_factor": 0.6}
+    plan = plan_of(3, load, min_instances=3)
+    assert assumed_outage(plan).startswith(
+        "no zone fails while 4 or 7 instances serve: of 4 2 would"
+    )
+    assert "at up to 120 % of the limit" in assumed_outage(plan)
+    many = plan_of(2, load, min_instances=2)
+    sizes = [lost.instances for lost in many.usual.outages_below_peak if lost.load > 1]
+    assert f"while {sizes[0]} to {sizes[-1]} instances serve" in assumed_outage(many)

@@ -96,6 +96,7 @@ def _slow_requests(request: EndpointRequest) -> Iterator[Decision]:
     budget = 100 * limit.budget
     fast, slow = (min(Fraction(100), stated(rate) * budget) for _, _, rate in BURN_RATES.values())
     days = readable(_MONTH_DAYS / SLOW_BURN_RATE)
+    percentile = f"p{readable(100 * limit.objective)}"
     yield Decision(
         name="alarm_slow_requests",
         value=float(fast),
@@ -110,7 +111,8 @@ def _slow_requests(request: EndpointRequest) -> Iterator[Decision]:
         },
         source=_BURN_RATES,
         note=f"slow requests that stay at {readable(float(slow))} % or less never page, and spend a "
-        f"month's budget in {days} days or more: alarms.model_latency sees them",
+        f"month's budget in {days} days or more: an alarm on {percentile} of ModelLatency sees them "
+        f"(alarms.model_latency: {{{percentile}: {milliseconds(limit.milliseconds, 6)}}})",
     )
 
 

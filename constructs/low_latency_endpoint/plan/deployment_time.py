@@ -35,13 +35,17 @@ class DeploymentTime(NamedTuple):
     start_seconds: int  # of one start
     wait_seconds: float  # after each start
     kept_seconds: float  # besides: waits of other parts, and of the old fleet
+    final_seconds: float = (
+        0.0  # of the last baking period, at most: AWS does not say how long it is
+    )
 
     @property
     def seconds(self) -> tuple[float, float]:
         """The shortest and the longest."""
         fewest, most = self.starts
         of_a_start = self.start_seconds + self.wait_seconds
-        return fewest * of_a_start + self.kept_seconds, most * of_a_start + self.kept_seconds
+        shortest = fewest * of_a_start + self.kept_seconds
+        return shortest, most * of_a_start + self.kept_seconds + self.final_seconds
 
     @property
     def text(self) -> str:
@@ -49,7 +53,10 @@ class DeploymentTime(NamedTuple):
         start = _minutes(self.start_seconds)
         fewest, most = self.starts
         if most == 1:
-            return f"about {_range(self.seconds)}, of which new instances take {start} to start"
+            unknown = ""
+            if self.final_seconds:
+                unknown = " (AWS does not say how long the last baking period is)"
+            return f"about {_range(self.seconds)}{unknown}, of which new instances take {start} to start"
         batches = f"{fewest} batches"
         if fewest < most:
             batches = f"{fewest} to {most} batches (AWS does not say how it rounds them)"
@@ -67,7 +74,10 @@ def deployment_time(plan: Plan) -> DeploymentTime | None:
         return None
     start = plan.request.start_seconds
     if policy.kind != "ROLLING":
-        return DeploymentTime((1, 1), start, 0.0, waits.total_seconds())
+        # Once all traffic is on the new fleet, a last baking period follows, which a canary's wait may
+        # last too: https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-guardrails-blue-green-canary.html
+        final = seconds_of(policy.wait) if policy.kind == "CANARY" else 0.0
+        return DeploymentTime((1, 1), start, 0.0, waits.total_seconds(), final)
     fleets = (plan.fewest, plan.largest_fleet)
     if any(is_token(fleet) for fleet in fleets):
         return None

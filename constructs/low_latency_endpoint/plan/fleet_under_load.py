@@ -100,6 +100,15 @@ class FleetUnderLoad(NamedTuple):
         return self._outage_below_peak(self.fleet.minimum)
 
     @property
+    def outages_below_peak(self) -> list[FleetWithoutZone]:
+        """A zone outage of each fleet from the minimum up to that of the peak."""
+        if not self.scales:
+            return []
+        fleets = range(self.fleet.minimum, self.serving_at_peak)
+        outages = [self.zone_outage(instances) for instances in fleets]
+        return [outage for outage in outages if outage is not None]
+
+    @property
     def worst_outage_below_peak(self) -> FleetWithoutZone | None:
         """The worst zone outage of the fleets from the minimum up to that of the peak.
 

@@ -6,7 +6,7 @@ One instance in a range is a warning of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -25,6 +25,8 @@ from .decisions import PlanWarning
 from .fleet_under_load import Fleet, FleetUnderLoad, FleetWithoutZone, also
 from .plan import Plan, needed_at_peak
 from .scaling_pace import fewest_for_rises
+
+_MOST_LISTED = 4  # numbers of instances that are named one by one
 
 
 def outage_warnings(plan: Plan) -> Iterator[PlanWarning]:
@@ -57,10 +59,24 @@ def assumed_outage(plan: Plan) -> str:
         return ""
     during = f" in {worst.name}" if worst.name else ""
     load = percent_above(outage.load, HELD_SHARE).replace("%", " %")
+    overloaded = [lost.instances for lost in worst.outages_below_peak if lost.load > 1]
+    if len(overloaded) < 2:
+        return (
+            f"no zone fails while {counted_instances(outage.instances)} serve{during}: "
+            f"{outage.left:,} would remain, at up to {load} of the limit"
+        )
     return (
-        f"no zone fails while {counted_instances(outage.instances)} serve{during}: "
+        f"no zone fails while {_listed(overloaded)} instances serve{during}: of {outage.instances:,}, "
         f"{outage.left:,} would remain, at up to {load} of the limit"
     )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """A few numbers, or the first and the last of many."""
+    if len(numbers) > _MOST_LISTED:
+        return f"{numbers[0]:,} to {numbers[-1]:,}"
+    *most, last = (f"{number:,}" for number in numbers)
+    return f"{', '.join(most)} or {last}"
 
 
 def assumed_jump(plan: Plan) -> str:

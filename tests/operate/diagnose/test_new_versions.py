@@ -160,3 +160,25 @@ def test_a_rise_with_the_deployment_may_be_the_cause_itself(served: int, run: Ru
     made = run(_campaign(began=30 - served, deployed=30, minutes=80))
     assert [finding.id for finding in made.findings] == ["LLD102"]
     assert not _rolls_back(made.findings[0])
+
+
+@pytest.mark.parametrize(("cpu", "queues"), [(12.0, True), (19.0, False)])
+def test_a_version_with_fewer_workers_is_told_by_its_busy_processor(cpu, queues, run: Run) -> None:
+    """One worker of 45 ms at 21 requests a second is busy for 95 %: 0.96 of eight CPUs, 430 ms each."""
+    scenario = Scenario(
+        deployed=20,
+        instance_type="ml.c6i.2xlarge",
+        instances=constant(4),
+        scaling={"min": 4, "max": 12, "target": 3000.0},
+        routing="RANDOM",
+        planned=None,
+        tps=constant(84),
+        latency=lambda m, i: 430 if m >= 20 else 45,
+        cpu=constant(cpu),
+        in_flight=from_minute(20, 4, 44),
+    )
+    [finding] = run(scenario).findings
+    assert finding.id == "LLD702"
+    assert ("0.96 of 8 CPUs busy" in _evidence(finding)) is queues
+    assert ("the new version may have fewer" in _evidence(finding)) is queues
+    assert "as many at once as callers send" in finding.besides

@@ -12,6 +12,7 @@ from . import thresholds as const
 from .findings import Evidence, Finding
 from .measurements import ObservedDeployment
 from .saturated import full_path
+from .slow_container import busy_workers
 from .view import VariantView
 
 _WITH_ROOM = ("ModelLatency high", "instances not saturated")
@@ -29,8 +30,18 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         if shown := _slower_since(view, deployment, load):
             full = (view.full,) if view.full else ()
             root = full_path(view) if view.full else _WITH_ROOM
-            yield view.cause("LLD702", *view.slow_evidence(), *full, shown, root=root)
+            finding = view.cause("LLD702", *view.slow_evidence(), *full, shown, root=root)
+            yield _with_queue(view, finding)
             return
+
+
+def _with_queue(view: VariantView, finding: Finding) -> Finding:
+    """What shows that requests queue for the new version's workers, as it may have fewer."""
+    queue = busy_workers(view, view.bad_times)
+    if not queue:
+        return finding
+    words = f"{queue}: they queue for workers, of which the new version may have fewer"
+    return replace(finding, evidence=(*finding.evidence, view.over(view.bad_times, words)))
 
 
 def with_deployment(view: VariantView, finding: Finding, times: list[datetime]) -> Finding:

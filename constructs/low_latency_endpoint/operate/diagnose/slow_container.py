@@ -131,7 +131,7 @@ def _waits(view: VariantView, words: str, confidence: Confidence) -> Finding:
     return view.cause("LLD123", *view.slow_evidence(), words, confidence=confidence)
 
 
-def _one_core(view: VariantView, times: list[datetime]) -> str:
+def busy_workers(view: VariantView, times: list[datetime]) -> str:
     """Evidence that a whole number of single-threaded workers is busy while requests wait."""
     cores, waiting = view.busy_cores(times), view.in_work(times)
     count = round(cores or 0)
@@ -164,7 +164,7 @@ def queueing(
 ) -> Finding | None:
     """Too few workers at these times, by what shows it or else by ``more``."""
     stated, slow = _stated_workers(view), view.in_flight.only(times).median
-    sure, core = workers_stated_too_few(view, times), _one_core(view, times)
+    sure, core = workers_stated_too_few(view, times), busy_workers(view, times)
     if not (core or sure or more):
         return None
     texts = [core, f"{slow:.0f} requests in flight at once" if slow is not None else ""]
