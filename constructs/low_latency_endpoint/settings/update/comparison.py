@@ -399,7 +399,11 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
     )
     errors = error_share(endpoint.alarms, "error_rate")
     if alarms and errors is not None and not is_token(errors):
-        back += f" (on errors: above {readable(100 * errors, 3)} %)"
+        failures = endpoint.alarms.minimum_failures
+        back += (
+            f" (on errors: above {readable(100 * errors, 3)} %, and {failures} failures in each of two "
+            "minutes)"
+        )
     words = (
         f"{policy_words(policy)}: {takes}; {seen}nothing scales meanwhile{rising}; up to {most} instances run; "
         f"{back}"
