@@ -420,7 +420,7 @@ def test_all_fleets_that_a_lost_zone_overloads_are_named() -> None:
     load = {"peak_tps": 900, "tps_per_instance": 100, "safety_factor": 0.6}
     plan = plan_of(3, load, min_instances=3)
     assert assumed_outage(plan).startswith(
-        "no zone fails while 4 or 7 instances serve: of 4 2 would"
+        "no zone fails while 4 or 7 instances serve: of 4, 2 would"
     )
     assert "at up to 120 % of the limit" in assumed_outage(plan)
     many = plan_of(2, load, min_instances=2)
