@@ -14,6 +14,7 @@ from low_latency_endpoint import DeploymentPolicy
 from low_latency_endpoint.plan.deployment_time import (
     DeploymentTime,
     deployment_time,
+    errors_seen,
     fewest_while_rising,
     first_part_words,
 )
@@ -187,6 +188,8 @@ def test_a_canary_at_night_sees_a_tenth():
     assert words == (
         "about 900 requests at the peak, 90 in night, judge the first 10 % of a new version; "
     )
+    seen = "errors from 1.7 % on in each of two minutes, 17 % in night"
+    assert errors_seen(plan_of(stated)) == seen
     text = warnings_of(stated)["few-requests-for-rollback"]
     assert "gets only 18 requests a minute" in text
     assert "a version that fails less than 17 % of them may be rolled out" in text

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..facts.deployments import rolls_back
 from ..facts.durations import seconds_of
 from ..facts.token_values import is_token
+from ..options.alarms import ErrorLimit
 from ..options.deployment import DeploymentPolicy, default_deployment
 from ..options.throughput import stated
 from ..report.numbers import readable
@@ -141,6 +142,30 @@ def first_part_words(plan: Plan) -> str:
     if name:
         counted += f", {readable(math.floor(quiet * stated(watched)))} in {name},"
     return f"about {counted} judge {_part(policy)}; "
+
+
+def errors_seen(plan: Plan) -> str:
+    """The share of errors from which on the rollback alarms see a new version; empty if unknown.
+
+    At the peak and in the time of the lowest peak: a minute with few requests has few failures.
+    """
+    limit, measured = plan.request.error_limit, plan.request.throughput
+    if limit is None or measured is None or is_token(limit.rate) or is_token(limit.failures):
+        return ""
+    name, lowest = measured.quietest
+    at_peak = _share_seen(limit, requests_of_first_part(plan, measured.peak_tps))
+    text = f"errors from {at_peak} % on in each of two minutes"
+    if name:
+        text += f", {_share_seen(limit, requests_of_first_part(plan, lowest))} % in {name}"
+    return text
+
+
+def _share_seen(limit: ErrorLimit, tps: Fraction | None) -> str:
+    """In percent: the stated share, or so many failures of a minute's requests."""
+    share = stated(limit.rate)
+    if tps:
+        share = max(share, stated(limit.failures) / (60 * tps))
+    return readable(float(100 * min(share, Fraction(1))), 2)
 
 
 def _unseen_failures(plan: Plan) -> Iterator[PlanWarning]:

@@ -143,7 +143,7 @@ def _routing(plan: Plan) -> str:
 
 
 def _scaling(plan: Plan) -> str:
-    policy, measured = plan.scaling, plan.request.throughput
+    policy = plan.scaling
     if policy is None:
         if not plan.request.scaling.enabled:
             return "off, as you chose"
@@ -155,12 +155,10 @@ def _scaling(plan: Plan) -> str:
     held = plan.held_tps
     limit = float(held.limit * 60) if held else 0
     if policy.metric == CONCURRENCY_METRIC:
-        share = f", {readable(measured.safety_factor * 100, 4)} % of its limit" if measured else ""
+        share = f", {readable(float(held.used * 100), 4)} % of its limit" if held else ""
         series = plan.tokens.in_flight if plan.tokens else None
         own = series is None or plan.request.scaling.concurrency_target is not None
-        if held is not None and held.by_target:
-            share = f", {readable(float(held.used * 100), 4)} % of its limit"
-        elif own:
+        if own and not (held is not None and held.by_target):
             share = ""
         elif series is not None and series.bound_by_cache:
             share = ", as many as the KV cache holds"

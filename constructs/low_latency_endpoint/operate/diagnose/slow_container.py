@@ -255,10 +255,13 @@ def _stated_workers(view: VariantView) -> str | None:
 
 def workers_stated_too_few(view: VariantView, times: list[datetime]) -> bool:
     """Whether twice as many requests as stated workers were in flight on an instance."""
-    stated, waiting = _stated_workers(view), view.in_flight.only(times).median
+    stated, in_flight = _stated_workers(view), view.in_flight.only(times).median
+    if not stated:
+        return False
     # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
     instances = view.instances.only(times).median or view.variant.current_instances or 1
-    return bool(stated and waiting and waiting / max(instances, 1) >= const.DOUBLED * int(stated))
+    waiting = max((in_flight or 0) / max(instances, 1), view.in_work(times) or 0)
+    return waiting >= const.DOUBLED * int(stated)
 
 
 def _tail(view: VariantView) -> Finding | None:
@@ -267,6 +270,8 @@ def _tail(view: VariantView) -> Finding | None:
     if p50 is None or p99 is None or p99 < const.TAIL * p50:
         return None
     if (limit and p50 > limit.value) or p50 > min(s.threshold for s in view.slow_model):
+        return None
+    if _waits_typically(view, p50):
         return None
     shown: tuple[Evidence | str, ...] = (
         *view.slow_evidence(),
@@ -279,6 +284,15 @@ def _tail(view: VariantView) -> Finding | None:
         return view.cause("LLD113", *shown, more=enhanced)
     words = f"{view.routing_words}, {variant.current_instances} instances"
     return view.cause("LLD502", *shown, Evidence(words), more=enhanced)
+
+
+def _waits_typically(view: VariantView, p50: float) -> bool:
+    """Whether the typical request, too, spends most of its time without a CPU: no tail alone."""
+    facts, cores = view.variant.facts, view.busy_cores(view.slow_times)
+    load = view.load.only(view.slow_times).median
+    if facts is None or facts.accelerator or cores is None or load is None:
+        return False
+    return load / 60 * p50 / 1000 >= max(const.DOUBLED * cores, const.WAITING)
 
 
 def _slow_model(view: VariantView) -> Finding:

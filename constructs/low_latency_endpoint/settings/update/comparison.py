@@ -11,16 +11,18 @@ from typing import Any
 
 from ...errors.frozen import dataclass
 from ...facts.durations import seconds_of
-from ...facts.token_values import is_token
-from ...options.alarms import error_share
 from ...options.deployment import DeploymentPolicy
 from ...options.option import Effect, changed, options_of
 from ...options.rules import NO_SUCH_ENDPOINT
 from ...options.variant import planned_for
 from ...plan.decisions import Explanation
-from ...plan.deployment_time import deployment_time, fewest_while_rising, first_part_words
+from ...plan.deployment_time import (
+    deployment_time,
+    errors_seen,
+    fewest_while_rising,
+    first_part_words,
+)
 from ...plan.hourly_cost import StackCost
-from ...report.numbers import readable
 from ..endpoint import EndpointSettings
 from ..option_models import duration_text
 from ..plan_report import explain_variants
@@ -397,13 +399,8 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
     back = {0: "no alarm rolls it back", 1: "one alarm rolls it back"}.get(
         len(alarms), f"{len(alarms)} alarms roll it back"
     )
-    errors = error_share(endpoint.alarms, "error_rate")
-    if alarms and errors is not None and not is_token(errors):
-        failures = endpoint.alarms.minimum_failures
-        back += (
-            f" (on errors: above {readable(100 * errors, 3)} %, and {failures} failures in each of two "
-            "minutes)"
-        )
+    if alarms and (errors := errors_seen(plan_endpoint(after, key))):
+        back += f" ({errors})"
     words = (
         f"{policy_words(policy)}: {takes}; {seen}nothing scales meanwhile{rising}; up to {most} instances run; "
         f"{back}"
