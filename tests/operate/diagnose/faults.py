@@ -284,6 +284,23 @@ def one_core(**more: Any) -> Scenario:
     return Scenario(**(values | more))
 
 
+def _four_workers(**more: Any) -> Scenario:
+    """Requests of 57 ms of a CPU that queue for four workers of 100 ms, all the time."""
+    values: dict[str, Any] = {
+        "instance_type": "ml.c6i.2xlarge",
+        "instances": constant(6),
+        "scaling": {"min": 6, "max": 12, "target": 2700.0},
+        "planned": None,
+        "thresholds": {("ModelLatency", "p99"): 600.0},
+        "tps": constant(228),
+        "latency": slow(0, 60, 340),
+        "spread": 0.637,
+        "cpu": constant(27),
+        "in_flight": constant(31),
+    }
+    return Scenario(**(values | more))
+
+
 def _slow_dependency(**more: Any) -> Scenario:
     """Ten times slower at the same rate: so many more are in flight, and the CPU has less to do."""
     values: dict[str, Any] = {
@@ -959,32 +976,12 @@ _ROWS = {
         in_flight=constant(40),
     ),
     "LLD123: the typical request waits, and not a tail alone": fault(
-        "2.2 CPUs busy for 16 requests in progress",
-        "containers[].environment",
-        instance_type="ml.c6i.2xlarge",
-        instances=constant(6),
-        scaling={"min": 6, "max": 12, "target": 2700.0},
-        planned=None,
-        thresholds={("ModelLatency", "p99"): 600.0},
-        tps=constant(228),
-        latency=slow(0, 60, 340),
-        spread=0.637,
-        cpu=constant(27),
-        in_flight=constant(31),
+        "2.2 CPUs busy for 16 requests in progress", "containers[].environment", of=_four_workers
     ),
     "LLD111: the same with the workers in the environment": fault(
         "workers per instance in the environment: 4 & only 2,280 invocations",
         "instances: {min: 7",
-        instance_type="ml.c6i.2xlarge",
-        instances=constant(6),
-        scaling={"min": 6, "max": 12, "target": 2700.0},
-        planned=None,
-        thresholds={("ModelLatency", "p99"): 600.0},
-        tps=constant(228),
-        latency=slow(0, 60, 340),
-        spread=0.637,
-        cpu=constant(27),
-        in_flight=constant(31),
+        of=_four_workers,
         environment={"SAGEMAKER_MODEL_SERVER_WORKERS": "4"},
     ),
     "LLD111: one worker fast enough, and what its full queue refuses": fault(
