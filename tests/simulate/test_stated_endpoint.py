@@ -47,7 +47,6 @@ def stated(
     return model_of_plan(
         plan_endpoint(settings, "sentiment"),
         throughput=endpoint.throughput,
-        deployment=endpoint.deployment,
         **given,  # type: ignore[arg-type]
     )
 

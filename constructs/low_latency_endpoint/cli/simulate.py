@@ -210,7 +210,6 @@ def simulate(options: SimulationOptions) -> None:
         peak_tps=_recorded_peak(shapes) or options.tps,
         instances=options.instances,
         routing=options.routing.upper().replace("-", "_") if options.routing else None,
-        deployment=stated.deployment,
         start=_instance_start(options.instance_start),
     )
     if shapes and options.instances is not None and model.scales:

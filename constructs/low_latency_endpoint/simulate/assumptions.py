@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from ..errors import rule
 from ..facts.durations import seconds_of
 from ..facts.scaling_rules import wanted_capacity
-from ..options.deployment import DeploymentPolicy, default_deployment
+from ..options.deployment import DeploymentPolicy
 from ..options.throughput import MeasuredThroughput, counted_instances
+from ..plan.deployment_time import deployment_of
 from ..plan.plan import (
     CONCURRENCY_METRIC,
     Plan,
@@ -313,7 +314,6 @@ def model_of_plan(
     peak_tps: float | None = None,
     instances: int | None = None,
     routing: str | None = None,
-    deployment: DeploymentPolicy | None = None,
     start: InstanceStart | None = None,
 ) -> SimulatedEndpoint:
     """A plan as a model; what is given here goes before what the plan says."""
@@ -369,10 +369,7 @@ def model_of_plan(
         scales=policy is not None,
         invocations_target=plan.request.scaling.invocations_target,
         concurrency_target=_concurrency_target(policy),
-        deployment=replace(
-            _rollout(deployment or default_deployment(plan.request.serving.types)),
-            instance_seconds=starts,
-        ),
+        deployment=replace(_rollout(deployment_of(plan)), instance_seconds=starts),
         instance_seconds=starts,
         left_out=tuple(_left_out(plan)),
         set_times=SetTimes.of(plan),
