@@ -122,7 +122,7 @@ class LatencyAlarms(Construct):
         self._quiet_tps = {**self._peak_tps, **(quiet_tps or {})}
         for rate in self._peak_tps.values():
             check_known(PEAK_TPS, rate, f"{self._path}, peak_tps")
-        for rate in self._quiet_tps.values():
+        for rate in (quiet_tps or {}).values():
             check_known(PEAK_TPS, rate, f"{self._path}, quiet_tps")
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}

@@ -101,13 +101,15 @@ def _thresholds(plan: Plan, measures: str, stated: Thresholds | str | None) -> T
 
 def peak_tps_of(plans: Mapping[str, Plan]) -> dict[str, float]:
     """The requests per second of each variant at its peak, where it is known."""
-    rates = {name: plan.request.peak_tps for name, plan in plans.items()}
-    return {name: rate for name, rate in rates.items() if rate}
+    return _known({name: plan.request.peak_tps for name, plan in plans.items()})
 
 
 def quiet_tps_of(plans: Mapping[str, Plan]) -> dict[str, float]:
     """The requests per second of each variant at the lowest peak of the day, where it is known."""
-    rates = {name: plan.request.quiet_tps for name, plan in plans.items()}
+    return _known({name: plan.request.quiet_tps for name, plan in plans.items()})
+
+
+def _known(rates: Mapping[str, float | None]) -> dict[str, float]:
     return {name: rate for name, rate in rates.items() if rate}
 
 

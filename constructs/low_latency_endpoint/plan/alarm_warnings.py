@@ -109,8 +109,8 @@ def _errors(request: EndpointRequest, time: _Time) -> Iterator[PlanWarning]:
     come = "request comes" if count == "1" else "requests come"
     yield PlanWarning(
         "few-requests",
-        f"{time.words} only {count} {come} in {period_text(window)}, and the error alarm waits for {_failures(request)}: it may stay "
-        f"silent while all requests fail. {remedy}",
+        f"{time.words} only {count} {come} in {period_text(window)}, and the error alarm waits for "
+        f"{_failures(request)}: it may stay silent while all requests fail. {remedy}",
     )
 
 

@@ -346,10 +346,10 @@ def _enough_for(name: str, goal: LatencyGoal, measured: Measurement, bound: Boun
         return ""
     worth = latencies.count / bound.samples
     share = f"{late:.2%} stay" if late else "none is"
-    return f"; if {share} late, {_about(needed * worth)} requests would show that it keeps it"
+    return f"; if {share} late, {_whole(needed * worth)} requests would show that it keeps it"
 
 
-def _about(requests: float) -> str:
+def _whole(requests: float) -> str:
     return f"{math.ceil(requests):,}"
 
 
@@ -427,7 +427,7 @@ def why_unclear(goal: LatencyGoal, measured: Measurement, failures: Bounds | Non
         return said
     share = "a failure" if not measured.failed else "a larger share of failures"
     return (
-        f"{said}; {_about(needed * worth)} requests without {share} would show at most "
+        f"{said}; {_whole(needed * worth)} requests without {share} would show at most "
         f"{readable(100 * allowed)} %"
     )
 

@@ -103,9 +103,8 @@ def _same_load(
 ) -> str | None:
     """The load of an instance before a deployment and at these times since, in words.
 
-    ``None`` where the version before never served as much in time, where nobody knows, and where these
-    times began before the deployment. Mostly lower load before is no excuse: what counts is that as much
-    was served for a while.
+    ``None`` where the former version did not serve as much in time for a while, where nobody knows, and
+    where these times began before the deployment. Its load may have been lower for most of the window.
     """
     lead = [time for time in times if time <= deployment.time - view.period]
     near = [time for time in lead if time >= deployment.time - const.PERIODS * view.period]

@@ -316,8 +316,8 @@ def client(view: VariantView) -> Iterator[Finding]:
         if left >= max(OUTSIDE * measured, OUTSIDE_MS):
             words = (
                 f"client {statistic} {milliseconds(measured)} = ModelLatency "
-                f"{milliseconds(model)} (of its slowest periods) + OverheadLatency {milliseconds(added)} (average) + "
-                f"{milliseconds(left)}, {percent(left / measured)}, outside of SageMaker"
+                f"{milliseconds(model)} (of its slowest periods) + OverheadLatency "
+                f"{milliseconds(added)} (average) + {milliseconds(left)}, {percent(left / measured)}, outside of SageMaker"
             )
             yield view.cause("LLD801", Evidence(words, m.start, m.end))
             return

@@ -402,8 +402,8 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
     if alarms and (errors := errors_seen(plan_endpoint(after, key))):
         back += f" ({errors})"
     words = (
-        f"{policy_words(policy)}: {takes}; {seen}nothing scales meanwhile{rising}; up to {most} instances run; "
-        f"{back}"
+        f"{policy_words(policy)}: {takes}; {seen}nothing scales meanwhile{rising}; up to {most} "
+        f"instances run; {back}"
     )
     if before.endpoints[key].variant_name != endpoint.variant_name:
         words += ". SageMaker excludes it from guarded deployments, as the variant has another name"
