@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from ..errors import did_you_mean, rule
@@ -64,6 +65,32 @@ class DeployedVariant:
 
 
 @dataclass(frozen=True, slots=True)
+class EndpointUpdate:
+    """A new configuration on its way into service, or on its way out again.
+
+    Until it ends, DescribeEndpoint names the configuration that served before, and callers may be
+    answered by either fleet.
+    """
+
+    configuration_name: str  # of the new fleet; empty where SageMaker does not tell
+    begun: datetime | None  # ``None`` where SageMaker does not tell
+    stage: str  # such as Creating, Baking or ActivatingTraffic; empty where SageMaker does not tell
+    rolling_back: bool
+    variants: Mapping[str, Mapping[str, Any]]  # of the new fleet, as DescribeEndpoint tells them
+
+    @property
+    def words(self) -> str:
+        """What happens, to which configuration and since when, without a verb: for a cell."""
+        verb = "rolling back" if self.rolling_back else "updating"
+        target = f" to {self.configuration_name}" if self.configuration_name else ""
+        if self.rolling_back and self.configuration_name:
+            target = f" from {self.configuration_name}"
+        since = f" since {self.begun:%H:%M}" if self.begun else ""
+        stage = f" ({self.stage})" if self.stage else ""
+        return f"{verb}{target}{since}{stage}"
+
+
+@dataclass(frozen=True, slots=True)
 class DeployedEndpoint:
     """An endpoint and its configuration as SageMaker describes them."""
 
@@ -87,7 +114,33 @@ class DeployedEndpoint:
 
     @property
     def configuration_name(self) -> str:
+        """Of the configuration that serves: while an update runs, of the one before it."""
         return str(self.description["EndpointConfigName"])
+
+    @property
+    def update(self) -> EndpointUpdate | None:
+        """The update or roll-back under way; ``None`` without one.
+
+        A change of instance counts or weights makes an endpoint Updating too, and is none: it starts
+        no new fleet. https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_PendingDeploymentSummary.html
+        """
+        pending = self.description.get("PendingDeploymentSummary") or {}
+        rolling_back = self.status == "RollingBack"
+        if self.status == "Creating" or not (pending or rolling_back):
+            return None
+        variants = pending.get("ProductionVariants") or ()
+        stages = [
+            str(status["Status"])
+            for variant in variants
+            for status in variant.get("VariantStatus") or ()
+        ]
+        return EndpointUpdate(
+            configuration_name=str(pending.get("EndpointConfigName", "")),
+            begun=pending.get("StartTime"),
+            stage=next(iter(stages), ""),
+            rolling_back=rolling_back,
+            variants={variant["VariantName"]: variant for variant in variants},
+        )
 
     @property
     def shadows(self) -> list[str]:
