@@ -29,7 +29,7 @@ GONE = Refused("ValidationError", "does not exist", 400)
 
 
 def account(stacks: dict[str, list[str]], **denied: str) -> Account:
-    """An account with these stacks and the endpoints in each."""
+    """An account with these stacks and the endpoints in each; those of no stack under ``""``."""
     owners = {name: stack for stack, names in stacks.items() for name in names}
 
     def stack_of(found: Callable[[str], Any]) -> Callable[[Any], Any]:
@@ -43,6 +43,8 @@ def account(stacks: dict[str, list[str]], **denied: str) -> Account:
 
     def owner(asked: Any) -> Any:
         arn = asked["PhysicalResourceId"]
+        if not owners[arn.removeprefix(ARN)]:
+            return GONE
         own = {"LogicalResourceId": "Endpoint", "PhysicalResourceId": arn}
         stack = owners[arn.removeprefix(ARN)]
         return {"StackResources": [{**own, "StackName": stack}]}
@@ -118,6 +120,14 @@ def test_a_near_stack_or_endpoint_of_one_is_suggested(wrong: str, near: str) -> 
     said = refused(lambda: meant_stack(account(STACKS), wrong))
     assert (said.code, said.allowed) == ("LLA103", "Chats, Serving")
     assert said.fix.startswith(f"Did you mean {near}? ")
+
+
+@pytest.mark.parametrize("others", [STACKS, {}])
+def test_an_endpoint_of_no_stack_is_called_one(others: dict[str, list[str]]) -> None:
+    said = refused(lambda: meant_stack(account({**others, "": ["gone"]}), "gone"))
+    assert said.code == "LLA103"
+    assert said.what == "gone is an endpoint, and this command takes a stack: no stack has it"
+    assert "Did you mean" not in said.fix
 
 
 @pytest.mark.parametrize(("stacks", "first"), [(False, "chat-de"), (True, "Chats")])

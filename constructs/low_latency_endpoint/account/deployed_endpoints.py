@@ -137,19 +137,23 @@ def meant_stack(account: Account, name: str) -> str:
     """The name, or that of the stack which has the endpoint of this name; else ``LLA103``."""
     if stack_description(account, name) is not None:
         return name
+    what = ""
     with suppress(Unreadable):
         endpoint = describe_endpoint(account, name)
-        if (
-            endpoint is not None
-            and (owner := owner_of(account, endpoint["EndpointArn"])) is not None
-        ):
-            return owner[0]
+        if endpoint is not None:
+            owner = owner_of(account, endpoint["EndpointArn"])
+            if owner is not None:
+                return owner[0]
+            what = f"{name} is an endpoint, and this command takes a stack: no stack has it"
     allowed, known = listed(account, "stacks with endpoints", _stacks)
-    known += account.known("endpoints", endpoint_names) or []  # these will do, too
+    if not what:
+        known += account.known("endpoints", endpoint_names) or []  # these will do, too
+    near = "" if what else did_you_mean(name, known)
     raise STACK_EXISTS.error(
+        what=what,
         got=" in ".join(filter(None, (name, account.region))),
         allowed=allowed,
-        fix=f"{did_you_mean(name, known)} {STACK_EXISTS.fix}".strip(),
+        fix=f"{near} {STACK_EXISTS.fix}".strip(),
     )
 
 

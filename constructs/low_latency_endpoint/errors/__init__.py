@@ -22,6 +22,7 @@ __all__ = [
 
 AWS_DOCS = "https://docs.aws.amazon.com"
 MOST_SHOWN = 100  # problems of one file; whoever has more has made one mistake many times
+LONGEST_GOT = 200  # characters of a value in a message: more is a whole file
 
 
 class ErrorRule(NamedTuple):
@@ -81,12 +82,24 @@ def rules() -> Iterator[ErrorRule]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question about the known name that is nearest; empty where none is near."""
+    """A question about the known name that is nearest, but for the name itself; else empty."""
     from difflib import get_close_matches
 
-    near = {re.sub(r"[-_]", "", each).lower(): each for each in known}
+    near = {re.sub(r"[-_]", "", each).lower(): each for each in known if each != name}
     close = get_close_matches(re.sub(r"[-_]", "", name).lower(), near, n=1)
     return f"Did you mean {near[close[0]]}?" if close else ""
+
+
+def shortened(text: str) -> str:
+    """The text, or its begin and its length where it is too long for a message.
+
+    >>> shortened("p99"), shortened("0.1 " * 1000)[-22:]
+    ('p99', '... (4,000 characters)')
+    """
+    if len(text) <= LONGEST_GOT:
+        return text
+    length = f"... ({len(text):,} characters)"
+    return text[: LONGEST_GOT - len(length)] + length
 
 
 class LowLatencyEndpointError(Exception):
@@ -124,7 +137,7 @@ class ConfigurationError(LowLatencyEndpointError):
     ) -> None:
         self.code = code
         self.what = what
-        self.got = got if isinstance(got, str) else repr(got)
+        self.got = shortened(got if isinstance(got, str) else repr(got))
         self.allowed = allowed if isinstance(allowed, str) else repr(allowed)
         self.fix = fix
         self.source = source

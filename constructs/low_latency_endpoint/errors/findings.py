@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import ConfigurationError, ErrorRule
+from . import ConfigurationError, ErrorRule, shortened
 
 Place = tuple[str | int, ...]
 Finding = tuple[Place, ConfigurationError]
@@ -40,7 +40,7 @@ def shown(value: object) -> str:
         text = f"a list of {len(value)}"
     else:
         text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."
+    return shortened(text)
 
 
 def path_of(place: Place) -> str:
