@@ -45,9 +45,19 @@ def account(stacks: dict[str, list[str]], **denied: str) -> Account:
         arn = asked["PhysicalResourceId"]
         if not owners[arn.removeprefix(ARN)]:
             return GONE
-        own = {"LogicalResourceId": "Endpoint", "PhysicalResourceId": arn}
         stack = owners[arn.removeprefix(ARN)]
-        return {"StackResources": [{**own, "StackName": stack}]}
+        return {"StackResources": [{**own, "StackName": stack} for own in resources(stack)]}
+
+    def resources(stack: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "LogicalResourceId": each,
+                "ResourceType": ENDPOINT_TYPE,
+                "PhysicalResourceId": ARN + each,
+                "ResourceStatus": "CREATE_COMPLETE",
+            }
+            for each in stacks[stack]
+        ]
 
     aws = FakeAws(
         {
@@ -59,17 +69,7 @@ def account(stacks: dict[str, list[str]], **denied: str) -> Account:
                 lambda name: {"Stacks": [{"StackName": name, "StackStatus": "CREATE_COMPLETE"}]}
             ),
             "cloudformation.ListStackResources": stack_of(
-                lambda name: {
-                    "StackResourceSummaries": [
-                        {
-                            "LogicalResourceId": each,
-                            "ResourceType": ENDPOINT_TYPE,
-                            "PhysicalResourceId": ARN + each,
-                            "ResourceStatus": "CREATE_COMPLETE",
-                        }
-                        for each in stacks[name]
-                    ]
-                }
+                lambda name: {"StackResourceSummaries": resources(name)}
             ),
             "cloudformation.GetTemplate": stack_of(
                 lambda name: {

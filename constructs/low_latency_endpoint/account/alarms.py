@@ -27,13 +27,23 @@ _NAMES = 100  # that DescribeAlarms takes, and gives
 
 def metric_alarms(account: Account) -> list[Alarm]:
     """All alarms of the region on metrics: CloudWatch filters by no dimension."""
+    return _all_alarms(account, "MetricAlarm")
+
+
+def _all_alarms(account: Account, kind: str) -> list[Alarm]:
     return account.every(
-        "cloudwatch",
-        "describe_alarms",
-        "MetricAlarms",
-        AlarmTypes=["MetricAlarm"],
-        MaxRecords=_NAMES,
+        "cloudwatch", "describe_alarms", f"{kind}s", AlarmTypes=[kind], MaxRecords=_NAMES
     )
+
+
+def alarms_by_endpoint(account: Account) -> dict[str, list[Alarm]]:
+    """Endpoint name to the alarms on its metrics, and on what its containers tell of tokens."""
+    found: dict[str, list[Alarm]] = {}
+    for alarm in metric_alarms(account):
+        watched = label_in(alarm_query(alarm), ENDPOINT_LABEL)
+        for name in dimension_values(alarm, "EndpointName") | {watched} - {""}:
+            found.setdefault(name, []).append(alarm)
+    return found
 
 
 def alarms_named(
@@ -41,6 +51,9 @@ def alarms_named(
 ) -> dict[str, Alarm]:
     """The alarms of these names that exist: those on metrics, or the composite ones."""
     ordered, kind = sorted(names), "CompositeAlarm" if composite else "MetricAlarm"
+    if account.whole_lists:
+        listed = {alarm["AlarmName"]: alarm for alarm in _all_alarms(account, kind)}
+        return {name: listed[name] for name in ordered if name in listed}
     return {
         each["AlarmName"]: each
         for first in range(0, len(ordered), _NAMES)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -23,8 +26,12 @@ from .sessions import (
 #: How the operations begin that may be called here; none of them changes anything.
 READ_ONLY = ("batch_get_", "describe_", "filter_", "get_", "head_", "list_", "lookup_", "simulate_")
 
+#: Reads under way at once: more only meet the limits of the services sooner.
+_AT_ONCE = 6
+
 P = ParamSpec("P")
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,36 +43,55 @@ class Unknown:
 
 
 class Account:
-    """One account and region, read through a client factory; ``once`` keeps each answer."""
+    """One account and region, read through a client factory; ``once`` keeps each answer.
+
+    Threads may share it: a question that several have at once is asked once.
+    """
 
     def __init__(self, client: ClientFactory, region: str = "", *, once: bool = True) -> None:
         self.region = region
         self.unknown: list[Unknown] = []  # what known() could not read
+        # whether lists are read whole, and once, as most of what is on them will be asked for
+        self.whole_lists = False
         self._factory, self._once = client, once
         self._clients: dict[str, Any] = {}
-        self._answers: dict[str, Any] = {}
+        self._answers: dict[str, Future[Any]] = {}
+        self._lock = RLock()
+
+    def view(self) -> Account:
+        """The same account with the same answers; what it cannot read is unknown to it alone."""
+        view = copy(self)
+        view.unknown = []
+        return view
 
     def client(self, service: str) -> Any:
-        if service not in self._clients:
-            try:
-                self._clients[service] = self._factory(service)
-            except (ClientError, BotoCoreError) as error:
-                raise Unreadable.of(service, "its client", error) from error
-        return self._clients[service]
+        with self._lock:  # a session makes one client after the other
+            if service not in self._clients:
+                try:
+                    self._clients[service] = self._factory(service)
+                except (ClientError, BotoCoreError) as error:
+                    raise Unreadable.of(service, "its client", error) from error
+            return self._clients[service]
 
     def identity(self) -> dict[str, Any]:
         """Who asks, by STS: ``LLA102`` without credentials; :class:`Unreadable` where it is denied."""
-        if "identity" not in self._answers:
-            with aws_errors_in_words():
-                try:
-                    answer = self._factory("sts").get_caller_identity()
-                except ClientError as error:
-                    if not is_denied(error):
-                        raise
-                    answer = Unreadable.of("sts", "GetCallerIdentity", error)
-            self._answers["identity"] = answer
-        found: dict[str, Any] = _given(self._answers["identity"])
+        with self._lock:
+            if "identity" not in self._answers:
+                answer: Future[Any] = Future()
+                answer.set_result(self._ask_identity())
+                self._answers["identity"] = answer
+        found: dict[str, Any] = _given(self._answers["identity"].result())
         return found
+
+    def _ask_identity(self) -> dict[str, Any] | Unreadable:
+        with aws_errors_in_words():
+            try:
+                answer: dict[str, Any] = self._factory("sts").get_caller_identity()
+            except ClientError as error:
+                if not is_denied(error):
+                    raise
+                return Unreadable.of("sts", "GetCallerIdentity", error)
+        return answer
 
     def account_id(self) -> str:
         return str(self.identity()["Account"])
@@ -108,8 +134,17 @@ class Account:
                 for item in page.get(key) or ()
             ]
 
-        answer = self._answer(service, operation, missing, {**arguments, "every": key}, pages)
+        answer = self._answer(service, operation, missing, _all_of(key, arguments), pages)
         return list(answer or ())
+
+    def keep(
+        self, items: list[Any], service: str, operation: str, key: str, /, **arguments: Any
+    ) -> None:
+        """Keep what another operation told of all that :meth:`every` would read."""
+        answer: Future[Any] = Future()
+        answer.set_result(items)
+        with self._lock:
+            self._answers.setdefault(_question(service, operation, _all_of(key, arguments)), answer)
 
     def known(
         self,
@@ -142,10 +177,17 @@ class Account:
             raise ValueError(f"{operation} is not a read")
         if not self._once:
             return _given(self._ask(service, operation, missing, ask))
-        key = json.dumps([service, operation, arguments], sort_keys=True, default=str)
-        if key not in self._answers:
-            self._answers[key] = self._ask(service, operation, missing, ask)
-        return _given(self._answers[key])
+        key = _question(service, operation, arguments)
+        with self._lock:
+            asked = key in self._answers
+            answer = self._answers.setdefault(key, Future())
+        if not asked:
+            try:
+                answer.set_result(self._ask(service, operation, missing, ask))
+            except BaseException as error:
+                del self._answers[key]
+                answer.set_exception(error)
+        return _given(answer.result())
 
     def _ask(
         self, service: str, operation: str, missing: Collection[str], ask: Callable[[Any], Any]
@@ -158,6 +200,20 @@ class Account:
                 return None
             name = client.meta.method_to_api_mapping.get(operation, operation)
             return Unreadable.of(service, name, error)
+
+
+def side_by_side(read: Callable[[Item], T], items: Iterable[Item]) -> list[T]:
+    """What a function reads of each, in their order; several at once."""
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(read, items))
+
+
+def _all_of(key: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {**arguments, "every": key}
+
+
+def _question(service: str, operation: str, arguments: Mapping[str, Any]) -> str:
+    return json.dumps([service, operation, arguments], sort_keys=True, default=str)
 
 
 def _given(answer: Any) -> Any:

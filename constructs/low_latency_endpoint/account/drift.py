@@ -20,7 +20,12 @@ from botocore import xform_name
 
 from .alarms import alarms_named
 from .calls import Account, json_object
-from .endpoints import describe_endpoint
+from .endpoints import (
+    DeployedEndpoint,
+    describe_configuration,
+    describe_endpoint,
+    model_description,
+)
 from .scaling import scalable_targets, scaling_policies, tracked_metric
 from .sessions import Unreadable
 from .stacks import ENDPOINT_TYPE, StackEndpoint, stack_description, stack_ids, template_resources
@@ -31,6 +36,7 @@ REVERTED = f"`{REVERT}` puts it back; without the option a deployment leaves it.
 ALARM, COMPOSITE = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
+CONFIGURATION, MODEL = "AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Model"
 #: No type of CloudFormation has these: the endpoint's weights and counts while it runs.
 CAPACITY = "weights and capacities"
 #: Not compared: ActionsEnabled has a check of its own, CloudWatch does not keep the others in order.
@@ -61,6 +67,7 @@ class Drift:
     differences: tuple[DriftedProperty, ...] = ()
     variant: str = ""  # empty where it is not of one variant
     since: datetime | None = None  # when it was changed last, where its service tells
+    pages: bool = False  # whether it is an alarm with actions of its own: somebody is called by it
 
     @property
     def words(self) -> str:
@@ -72,6 +79,11 @@ class Drift:
         """Whether it is only switched off: scaling, or an alarm's actions."""
         off = any(difference.stated is None for difference in self.differences)
         return off or self.call == "DisableAlarmActions"
+
+    @property
+    def deleted(self) -> bool:
+        """Whether it is of what serves, which is gone."""
+        return self.type in (CONFIGURATION, MODEL)
 
     @property
     def properties(self) -> set[str]:
@@ -137,14 +149,14 @@ def drifts(account: Account, stack: str, endpoint: StackEndpoint) -> list[Drift]
     that is not complete nothing is told, and that is unknown too.
     """
 
-    if not account.known("what was changed by hand", _complete, stack):
-        return []
-
     def part(account: Account, which: str) -> list[Drift]:
         return list(_PARTS[which](account, stack, endpoint))
 
     found = (account.known(f"changes by hand of {which}", part, which) for which in _PARTS)
-    return [drift for each in found for drift in each or ()]
+    drifted = [drift for each in found for drift in each or ()]
+    if drifted and not account.known("what was changed by hand", _complete, stack):
+        return []
+    return drifted
 
 
 def _complete(account: Account, stack: str) -> bool:
@@ -372,6 +384,7 @@ def _alarm_drift(
             "DisableAlarmActions",
             name,
             since=since,
+            pages=bool(alarm.get("AlarmActions")),
         )
 
 
@@ -387,7 +400,7 @@ def stated_configuration(account: Account, stack: str, endpoint: StackEndpoint) 
         configuration_name.get("Ref") or (configuration_name.get("Fn::GetAtt") or [""])[0]
     )
     # The physical ID is the configuration's ARN, which is in lower case.
-    ids = stack_ids(account, stack, "AWS::SageMaker::EndpointConfig")
+    ids = stack_ids(account, stack, CONFIGURATION)
     return logical_id, ids.get(logical_id, "").rpartition("/")[2]
 
 
@@ -438,6 +451,47 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
             )
             call, words = "UpdateEndpointWeightsAndCapacities", "; ".join(map(str, changes))
             yield Drift(CAPACITY, words, repair, call, endpoint.name, changes, variant)
+
+
+# --------------------------------------------------------------------------------------- what serves
+
+
+_MAKE_AGAIN = (
+    "Make {what} of that name again{of}; or deploy under another endpoint_name, and let callers "
+    "move there."
+)
+
+
+def deleted_parts(account: Account, endpoint: DeployedEndpoint) -> list[Drift]:
+    """What an endpoint runs on and somebody deleted: its configuration, or its variants' models.
+
+    Not looked at are the models' data, images and roles, of which AWS Health's notices speak too.
+    """
+    name = endpoint.configuration_name
+    configuration = describe_configuration(account, name)
+    if configuration is None:
+        words = f"{name}, the configuration that serves, is deleted"
+        of = ", from its models and the variants in DescribeEndpoint"
+        repair = _MAKE_AGAIN.format(what="a configuration", of=of)
+        return [Drift(CONFIGURATION, words, repair, "DeleteEndpointConfig", name)]
+    deleted = []
+    for model, variants in models_of(configuration).items():
+        if model_description(account, model) is None:
+            words = f"{model}, the model that serves {', '.join(variants)}, is deleted"
+            of = ", with the same image, data and role"
+            repair = _MAKE_AGAIN.format(what="a model", of=of)
+            deleted.append(Drift(MODEL, words, repair, "DeleteModel", model))
+    return deleted
+
+
+def models_of(configuration: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Model name to the variants that it serves, shadows included."""
+    models: dict[str, list[str]] = {}
+    for key in ("ProductionVariants", "ShadowProductionVariants"):
+        for variant in configuration.get(key) or ():
+            if model := variant.get("ModelName"):
+                models.setdefault(model, []).append(variant["VariantName"])
+    return models
 
 
 _PARTS = {"configuration": configuration_drifts, "scaling": scaling_drifts, "alarms": alarm_drifts}

@@ -18,6 +18,7 @@ ENDPOINT_EXISTS = rule(
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
 _MOST = 10  # names in one message
+_PAGE = 100  # endpoints in one answer: AWS gives 10 where nothing is asked for
 #: SageMaker's codes for what does not exist.
 _MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundException")
 
@@ -231,14 +232,17 @@ def listed(
 
 def endpoints_of_region(account: Account, **chosen: str) -> list[Mapping[str, Any]]:
     """ListEndpoints' summaries of the account and region; of all without its arguments."""
-    return account.every("sagemaker", "list_endpoints", "Endpoints", **chosen)
+    return account.every("sagemaker", "list_endpoints", "Endpoints", MaxResults=_PAGE, **chosen)
+
+
+def model_description(account: Account, name: str) -> Mapping[str, Any] | None:
+    """What SageMaker says of a model; ``None`` when there is none of this name."""
+    return account.read("sagemaker", "describe_model", _MISSING, ModelName=name)
 
 
 def describe_model(account: Account, name: str) -> Mapping[str, Any]:
     """What SageMaker says of a model that is in use."""
-    model: Mapping[str, Any] | None = account.read(
-        "sagemaker", "describe_model", _MISSING, ModelName=name
-    )
+    model = model_description(account, name)
     if model is None:
         raise Unreadable(f"the model {name} is deleted")
     return model

@@ -188,6 +188,18 @@ def variant_queries(
             yield variant_query(endpoint, variant, metric, statistic, divisor)
 
 
+#: What counts the requests that failed on SageMaker's side or the container's: the same ones, twice.
+FAILURES = ("Invocation5XXErrors", "InvocationModelErrors")
+
+
+def failed_requests(errors: Mapping[str, Series]) -> Series:
+    """How many requests failed in each period, by what :data:`FAILURES` count."""
+    times = {time for series in errors.values() for time in series.points}
+    return Series(
+        {time: max(series.points.get(time, 0) for series in errors.values()) for time in times}
+    )
+
+
 def variant_query(
     endpoint: str, variant: str, metric: str, statistic: str, divisor: float = 1.0
 ) -> Query:

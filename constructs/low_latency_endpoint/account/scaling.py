@@ -31,24 +31,20 @@ def scalable_targets(
     ids = {_resource(endpoint, name): name for name in variants}
     if not ids:
         return {}  # AWS would list those of all endpoints
+    asked = {} if account.whole_lists else {"ResourceIds": sorted(ids)}
     found = account.every(
-        _SERVICE,
-        "describe_scalable_targets",
-        "ScalableTargets",
-        ResourceIds=sorted(ids),
-        **_INSTANCES,
+        _SERVICE, "describe_scalable_targets", "ScalableTargets", **asked, **_INSTANCES
     )
     return {ids[each["ResourceId"]]: each for each in found if each["ResourceId"] in ids}
 
 
 def scaling_policies(account: Account, endpoint: str, variant: str) -> list[Mapping[str, Any]]:
-    return account.every(
-        _SERVICE,
-        "describe_scaling_policies",
-        "ScalingPolicies",
-        ResourceId=_resource(endpoint, variant),
-        **_INSTANCES,
+    resource = _resource(endpoint, variant)
+    asked = {} if account.whole_lists else {"ResourceId": resource}
+    found = account.every(
+        _SERVICE, "describe_scaling_policies", "ScalingPolicies", **asked, **_INSTANCES
     )
+    return [policy for policy in found if policy["ResourceId"] == resource]
 
 
 def scaling_activities(account: Account, endpoint: str, variant: str) -> list[Mapping[str, Any]]:

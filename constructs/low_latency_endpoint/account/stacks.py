@@ -19,6 +19,8 @@ STACK_EXISTS = rule(
     fix="`low-latency list` shows the stacks. --region and --profile choose another account.",
 )
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"
+_RESOURCES = ("cloudformation", "list_stack_resources", "StackResourceSummaries")
+_MOST_DESCRIBED = 100  # resources that DescribeStackResources tells
 
 _Resource = TypeVar("_Resource")
 
@@ -51,13 +53,7 @@ def stack_description(account: Account, name: str) -> dict[str, Any] | None:
 
 def stack_resources(account: Account, name: str) -> Iterator[tuple[str, str, str]]:
     """Logical ID, type and physical ID of each live resource; nested stacks included."""
-    found = account.every(
-        "cloudformation",
-        "list_stack_resources",
-        "StackResourceSummaries",
-        ("ValidationError",),
-        StackName=name,
-    )
+    found = account.every(*_RESOURCES, ("ValidationError",), StackName=name)
     for resource in found:
         if resource["ResourceStatus"] == "DELETE_COMPLETE":
             continue
@@ -135,21 +131,26 @@ def stack_endpoints(account: Account, name: str) -> list[StackEndpoint]:
 
 
 def owner_of(account: Account, physical_id: str) -> tuple[str, str] | None:
-    """The stack that owns a resource, and its logical ID there; ``None`` without one."""
-    found = (
-        account.read(
-            "cloudformation",
-            "describe_stack_resources",
-            ("ValidationError",),
-            PhysicalResourceId=physical_id,
-        )
-        or {}
+    """The stack that owns a resource, and its logical ID there; ``None`` without one.
+
+    AWS tells the first hundred resources of that stack. Where these are all, they need not be asked
+    for again; where the stack has more, the one asked for may not be among them.
+    """
+    answer = account.read(
+        "cloudformation",
+        "describe_stack_resources",
+        ("ValidationError",),
+        PhysicalResourceId=physical_id,
     )
-    return next(
-        (
-            (str(resource["StackName"]), str(resource["LogicalResourceId"]))
-            for resource in found.get("StackResources", ())
-            if resource.get("PhysicalResourceId") == physical_id
-        ),
-        None,
-    )
+    resources = list((answer or {}).get("StackResources") or ())
+    for resource in resources:
+        if resource.get("PhysicalResourceId") == physical_id:
+            stack = str(resource["StackName"])
+            if 1 < len(resources) < _MOST_DESCRIBED:
+                account.keep(resources, *_RESOURCES, StackName=stack)
+            return stack, str(resource["LogicalResourceId"])
+    for stack in {str(resource["StackName"]) for resource in resources}:
+        for logical_id, _, physical in stack_resources(account, stack):
+            if physical == physical_id:
+                return stack, logical_id
+    return None

@@ -91,7 +91,11 @@ class FakeAccount(FakeAws):
         name = request["EndpointName"]
         if name != self.endpoint["EndpointName"]:
             return Refused("ValidationException", f'Could not find endpoint "{name}".', 400)
-        return self.endpoint
+        return {"EndpointArn": self._arn, **self.endpoint}
+
+    @property
+    def _arn(self) -> str:
+        return f"arn:aws:x:y/{self.endpoint['EndpointName']}"
 
     def _describe_alarms(self, request: Request) -> Any:
         names = request.get("AlarmNames")
@@ -103,26 +107,17 @@ class FakeAccount(FakeAws):
         if self.template is None:
             message = f"Stack for {request['PhysicalResourceId']} does not exist"
             return Refused("ValidationError", message, 400)
-        return {
-            "StackResources": [
-                {
-                    "StackName": "Sentiment",
-                    "LogicalResourceId": "Endpoint",
-                    "PhysicalResourceId": request["PhysicalResourceId"],
-                    "ResourceType": "AWS::SageMaker::Endpoint",
-                }
-            ]
-        }
+        described = {"StackName": "Sentiment", "Timestamp": self.start}
+        return {"StackResources": [each | described for each in self._resources()[:100]]}
 
     def _resources(self) -> list[Any]:
-        endpoint = f"arn:aws:x:y/{self.endpoint['EndpointName']}"
         physical = {"Link": next(iter(self.links), "")} | self.physical
         return [
             {
                 "LogicalResourceId": name,
                 "ResourceType": each["Type"],
                 "ResourceStatus": "UPDATE_COMPLETE",
-                "PhysicalResourceId": physical.get(name, endpoint),
+                "PhysicalResourceId": physical.get(name, self._arn),
             }
             for name, each in (self.template or {}).get("Resources", {}).items()
         ]

@@ -118,7 +118,7 @@ def test_what_is_no_drift(change: Change, run: Run) -> None:
 
 
 def test_a_stack_that_is_being_updated_leaves_it_unknown(run: Run) -> None:
-    account = Scenario(stated=AS_STATED).account()
+    account = Scenario(stated={"max": 20}).account()
     account.stack_status = "UPDATE_IN_PROGRESS"
     (unknown,) = run(account).measurements.unknown
     assert (unknown.what, unknown.why) == (

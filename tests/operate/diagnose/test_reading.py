@@ -84,8 +84,6 @@ def test_full_instances_are_found_without_a_target(run: Run) -> None:
         ("sagemaker:DescribeModel", "model sentiment-model"),
         ("cloudformation:DescribeStackResources", "the stack's plan"),
         ("cloudformation:GetTemplate", "the stack's plan"),
-        ("cloudformation:ListStackResources", "what was changed by hand"),
-        ("cloudformation:DescribeStacks", "what was changed by hand"),
         ("application-autoscaling:DescribeScalingPolicies", "changes by hand of scaling"),
     ],
 )
@@ -97,6 +95,24 @@ def test_what_may_not_be_read_is_unknown(action: str, what: str, run: Run) -> No
     assert made.healthy
     assert "unknown" in verdict(made)
     assert what in [each["what"] for each in made.to_dict()["unknown"]]
+
+
+@pytest.mark.parametrize(
+    ("operation", "resources"),
+    # AWS tells the first hundred with the stack's name; the stack is asked for where it drifted.
+    [("ListStackResources", 100), ("DescribeStacks", 0)],
+)
+def test_what_a_stack_denies_is_unknown(operation: str, resources: int, run: Run) -> None:
+    account = _denied(Scenario(stated={"max": 20}), operation)
+    assert account.template
+    more = {f"Log{number}": {"Type": "AWS::Logs::LogGroup"} for number in range(resources)}
+    account.template["Resources"].update(more)
+    made = run(account)
+    why = f"cloudformation:{operation}: not permitted"
+    assert [(each.what, each.why) for each in made.measurements.unknown] == [
+        ("what was changed by hand", why)
+    ]
+    assert made.findings == ()
 
 
 def test_unknown_scaling_is_not_taken_for_none(run: Run) -> None:

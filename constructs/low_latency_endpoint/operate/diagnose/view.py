@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from ...account.metrics import Series, median
+from ...account.metrics import FAILURES, Series, failed_requests, median
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
 from .findings import Evidence, Finding, Remedy, finding
@@ -269,11 +269,9 @@ class VariantView:
     @cached_property
     def failed_share(self) -> Series:
         """Share of the requests that failed on SageMaker's side or the container's."""
-        kinds = ("Invocation5XXErrors", "InvocationModelErrors")
-        errors = [self.get(name, "Sum").points for name in kinds]
+        errors = failed_requests({name: self.get(name, "Sum") for name in FAILURES}).points
         asked = {t: count for t, count in self.get("Invocations", "Sum").points.items() if count}
-        failed = {time: max(points.get(time, 0) for points in errors) for time in asked}
-        return Series(failed).per(Series(asked))
+        return Series({time: errors.get(time, 0) for time in asked}).per(Series(asked))
 
     @cached_property
     def in_flight(self) -> Series:

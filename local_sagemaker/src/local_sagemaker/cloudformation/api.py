@@ -33,6 +33,8 @@ from .stacks import (
 )
 from .template import Submission, parse_template
 
+_MOST_DESCRIBED = 100  # resources in one answer: whoever has more must list them
+
 
 def create_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     stacks, submitted = stacks_of(caller), submission(caller, request, Submission())
@@ -138,16 +140,26 @@ def describe_stack_resource(caller: Caller, request: dict[str, Any]) -> dict[str
 
 
 def describe_stack_resources(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    wanted_id = request.get("PhysicalResourceId")
-    return {
-        "StackResources": [
-            described_resource(stack, resource)
-            for stack in stacks_of(caller).named(request.get("StackName"))
-            for resource in stack.resources.values()
-            if request.get("LogicalResourceId") in (None, resource.logical_id)
-            and wanted_id in (None, resource.physical_id)
-        ]
-    }
+    """DescribeStackResources: the first hundred of a stack, or of the one that has a resource.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackResources.html
+    """
+    stacks = stacks_of(caller).named(request.get("StackName"))
+    if wanted_id := request.get("PhysicalResourceId"):
+        stacks = [stack for stack in stacks if _has(stack, wanted_id)]
+        if not stacks:
+            raise ServiceError(f"Stack for {wanted_id} does not exist")
+    resources = [
+        described_resource(stack, resource)
+        for stack in stacks
+        for resource in stack.resources.values()
+        if request.get("LogicalResourceId") in (None, resource.logical_id)
+    ]
+    return {"StackResources": resources[:_MOST_DESCRIBED]}
+
+
+def _has(stack: Stack, physical_id: str) -> bool:
+    return any(resource.physical_id == physical_id for resource in stack.resources.values())
 
 
 def continue_update_rollback(caller: Caller, request: dict[str, Any]) -> None:
