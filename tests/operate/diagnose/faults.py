@@ -430,6 +430,18 @@ _ROWS = {
         message="Failed to set desired instance count to 15. Reason: unable to provision requested "
         "ML compute capacity",
     ),
+    "LLD103: a scale-out whose containers answer no ping": fault(
+        "did not answer /ping",
+        "startup_health_check_timeout",
+        of=_scale_out_failed,
+        message="The primary container for production variant primary did not pass the ping health "
+        "check.",
+    ),
+    "LLD103: a scale-out that failed in words of tomorrow": fault(
+        'scaling activities failed: "The moon is full."',
+        of=_scale_out_failed,
+        message="The moon is full.",
+    ),
     "LLD103: a scale-out beyond the account's quota": fault(
         "the account's quota is used up",
         "instance_type",
@@ -1062,9 +1074,38 @@ _ROWS = {
     ),
     "LLD701: a deployment that was rolled back": fault(
         "CloudWatch alarms in ALARM",
-        "deployment.rollback_on_alarms: true",
         status="UpdateRollbackFailed",
         failure="CloudWatch alarms in ALARM",
+    ),
+    "LLD701: an update without instances": fault(
+        "the endpoint is InService; AWS says: & InsufficientInstanceCapacity",
+        "capacity_reservation_arn & instance_type & client_zones.ids & deployment.rolling",
+        failure="Unable to provision requested ML compute capacity due to "
+        "InsufficientInstanceCapacity error.",
+    ),
+    "LLD701: an update with a role that does not trust SageMaker": fault(
+        "Could not assume role",
+        "role_arn",
+        failure="Could not assume role arn:aws:iam::123456789012:role/r.",
+    ),
+    "LLD701: an update whose containers answer no ping": fault(
+        "did not pass the ping health check",
+        "startup_health_check_timeout & aws logs tail /aws/sagemaker/Endpoints/sentiment --since 1h",
+        failure="The primary container for production variant primary did not pass the ping health "
+        "check. Please check CloudWatch logs for this endpoint.",
+    ),
+    "LLD701: an endpoint that failed for want of quota, and never had a log": fault(
+        "the endpoint is Failed; AWS says: & is 0 Instances & there is no log group",
+        "instance_type",
+        of=not_started,
+        status="Failed",
+        failure="The account-level service limit 'ml.g6e.2xlarge for endpoint usage' is 0 Instances, "
+        "with current utilization of 0 Instances and a request delta of 1 Instances.",
+    ),
+    "LLD701: an update that failed in words of tomorrow": fault(
+        "the endpoint is InService; AWS says: & The moon is full",
+        "aws logs tail",
+        failure="The moon is full.",
     ),
     "LLD702: a version that is slower": fault(
         "before 03:20 & and no slow period before",

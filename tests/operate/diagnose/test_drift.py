@@ -15,7 +15,7 @@ from low_latency_endpoint.operate.diagnose.findings import Finding
 from .account import FakeAccount
 from .conftest import Run
 from .faults import saturated
-from .scenarios import ENDPOINT, VARIANT, Scenario
+from .scenarios import ENDPOINT, VARIANT, Scenario, constant
 
 Change = Callable[[FakeAccount], object]
 REVERT = "npx cdk deploy --revert-drift"
@@ -179,8 +179,9 @@ def test_a_setting_that_is_deployed_as_advised_is_not_asked_for(
 
 
 def test_a_setting_that_is_deployed_already_is_not_advised(run: Run) -> None:
-    """Without drift, too: the failed update is told, alarms that roll back are there."""
-    account = Scenario(stated=AS_STATED, failure="the container exited").account()
+    """Without drift, too: the container fails, alarms that roll back are there."""
+    errors = {"Invocation5XXErrors": constant(0.05)}
+    account = Scenario(stated=AS_STATED, errors=errors).account()
     (found,) = run(account).findings
     assert "deployment.rollback_on_alarms: true" in [each.text for each in found.changes]
     account.template["Resources"]["Endpoint"]["Properties"]["DeploymentConfig"] = {

@@ -34,7 +34,8 @@ from ...account.stacks import (
 )
 from ...facts.images import cuda_words, driver_doubts, needed_inference_ami
 from ...report.numbers import milliseconds, readable
-from .findings import Evidence, Finding, Remedy, finding
+from .failed_deployment import failed_deployment, says_why, starts_no_container
+from .findings import Evidence, Finding, Remedy, container_log, finding
 from .measurements import (
     DeployedSettings,
     Measurements,
@@ -49,12 +50,13 @@ from .thresholds import CREATING, CREATING_LONG, LONGEST_MS, WRONG_UNIT
 def endpoint_state(m: Measurements) -> Iterator[Finding]:
     """What is wrong with the endpoint, whatever its metrics say."""
     yield from _not_started(m)
-    if m.failure_reason or m.status in ("Failed", "UpdateRollbackFailed", "RollingBack"):
-        because = f': "{m.failure_reason}"' if m.failure_reason else ""
-        yield finding("LLD701", f"the endpoint is {m.status}{because}")
-    else:
+    failed = list(failed_deployment(m))
+    yield from failed
+    if not failed:
         if m.status == "OutOfService":
-            yield finding("LLD705", "the endpoint is OutOfService: it takes no requests")
+            log = container_log(m.endpoint, "its log says why")
+            words = "the endpoint is OutOfService: it takes no requests"
+            yield finding("LLD705", words, first=[log])
         if m.broken_paths:
             yield finding("LLD606", *m.broken_paths, stack=m.plan.stack if m.plan else "STACK")
         for variant in m.variants:
@@ -70,6 +72,8 @@ def _not_started(m: Measurements) -> Iterator[Finding]:
     """The driver where it may not fit an image; else, after a while, whatever else it may be."""
     unstarted, status = m.unstarted, m.status
     if unstarted is None or (status == "Creating" and unstarted.since < CREATING):
+        return
+    if starts_no_container(m):
         return
     state = status
     if status != "Failed":
@@ -89,7 +93,7 @@ def _not_started(m: Measurements) -> Iterator[Finding]:
             driver = Remedy("inference_ami", "a driver that supports the image's CUDA", needed)
             shown = (seen, words, doubts[0])
             yield finding("LLD119", *shown, variant=variant.name, first=[driver])
-    if not found and (status == "Failed" or unstarted.since >= CREATING_LONG):
+    if not found and not says_why(m) and (status == "Failed" or unstarted.since >= CREATING_LONG):
         yield finding("LLD120", seen)
 
 

@@ -11,7 +11,7 @@ from ...account.metrics import Series, median
 from ...report.numbers import milliseconds, percent, rate
 from . import thresholds as const
 from .events import early_errors
-from .findings import Evidence, Finding, Remedy
+from .findings import Evidence, Finding, Remedy, container_log
 from .new_version import with_deployment
 from .saturated import reason_of_saturation
 from .slow_container import queueing
@@ -202,7 +202,8 @@ def _server(view: VariantView, server: Series, counted: Evidence) -> Finding:
             shown.append(Evidence(words, deployment.time, times[-1] + view.period))
             break
     confidence, used = "high" if len(shown) > 1 else "medium", view.utilization_words(times)
-    return view.cause("LLD402", *shown, used, times=times, confidence=confidence)
+    log = container_log(view.measurements.endpoint, "the exception")
+    return view.cause("LLD402", *shown, used, times=times, confidence=confidence, more=[log])
 
 
 def _client(view: VariantView, client: Series, counted: Evidence) -> Finding:
@@ -233,7 +234,8 @@ def _unanswered(view: VariantView, other: Series, counted: Evidence) -> Finding:
     if finding := _overloaded(view, other, *shown) or early_errors(view, other, *shown):
         return finding
     if not timed_out:
-        return view.cause("LLD404", *shown)
+        log = container_log(view.measurements.endpoint, "which of them it is")
+        return view.cause("LLD404", *shown, more=[log])
     if finding := queueing(view, times, *shown):
         return finding
     used = view.utilization(times)

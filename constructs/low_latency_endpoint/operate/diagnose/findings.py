@@ -51,6 +51,13 @@ class Remedy:
         return {"key": self.key, "value": self.value or None, "why": self.why}
 
 
+def container_log(endpoint: str, why: str) -> Remedy:
+    """The command that shows what an endpoint's containers wrote last."""
+    return Remedy(
+        f"aws logs tail /aws/sagemaker/Endpoints/{endpoint} --since 1h", why, command=True
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class FindingKind:
     """What a finding means, apart from any one case, when it is given, and what to do."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...account.scaling import Activity, ScalingReading
 from ...errors import ConfigurationError
+from ...facts.failure_reasons import read_failure
 from ...options.scaling import InstanceCounts, ScalingOptions
 from ...options.throughput import MeasuredThroughput
 from ...plan.endpoint_request import EndpointRequest
@@ -17,6 +18,7 @@ from ...plan.serving import Serving
 from ...report.numbers import plain_number, readable
 from . import thresholds as const
 from .events import scale_outs
+from .failed_deployment import advice_on, remedies
 from .findings import Evidence, Finding, Remedy
 from .idle_scaling import idle_scaling
 from .thresholds import FILLS_A_CPU, OF_LOAD_TEST, PROPORTION
@@ -26,6 +28,8 @@ SATURATED = "instances saturated"
 _ROOT = ("ModelLatency high", SATURATED)
 _MEASURE_AGAIN = "at most; measure it again with a load test"
 _HOLD = Remedy("instances.min", "keeps instances running instead of requesting them at the peak")
+#: Reasons for which instances that run already help.
+_HELD = ("capacity", "updating")
 
 
 def saturated(view: VariantView) -> Iterator[Finding]:
@@ -146,26 +150,15 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
 def _failed(view: VariantView, failed: list[Activity], risk: str = "") -> Finding:
     failed = sorted(failed, key=lambda a: a.start)
     last, count = failed[-1], len(failed)
-    words = f"{last.message} {last.description}".lower()
-    if "quota" in words or "limit" in words:
-        why = "the account's quota is used up"
-        advice = f"Ask Service Quotas for more endpoint instances of {view.variant.instance_type}."
-        changes = [Remedy("instance_type", "a type with unused quota, until the quota is raised")]
-    elif "capacity" in words:
-        why, advice = "AWS has no more instances of this type in the zones", ""
-        changes = [
-            Remedy("capacity_reservation_arn", "reserved capacity"),
-            Remedy("instance_type", "a type with more capacity in these zones"),
-            Remedy("client_zones.ids", "stack-level: another zone, if callers run there too"),
-            _HOLD,
-        ]
-    else:
-        why, changes = "see AWS's message", [_HOLD]
-        advice = "SageMaker refuses scaling while the endpoint is being updated."
+    sentence = last.message or last.description
+    reason = read_failure(sentence)
     said = f"{count} scaling activities failed" if count > 1 else "a scaling activity failed"
-    said += f', {why}: "{last.message or last.description}"'
-    shown = Evidence(said, failed[0].start, last.end or last.start)
-    return _cause(view, "LLD103", shown, first=changes, risk=risk, advice=advice)
+    means = f", {reason.kind.means}" if reason.kind else ""
+    shown = Evidence(f'{said}{means}: "{sentence}"', failed[0].start, last.end or last.start)
+    changes = remedies(reason, updating=False)
+    if reason.kind and reason.kind.name in _HELD:
+        changes.append(_HOLD)
+    return _cause(view, "LLD103", shown, first=changes, risk=risk, advice=advice_on(reason))
 
 
 def _maximum(view: VariantView, maximum: int, times: list[datetime], risk: str = "") -> Finding:

@@ -19,6 +19,7 @@ from ...account.stacks import (
     stack_endpoints,
     stack_ids,
 )
+from ...facts.failure_reasons import read_failure
 from ...settings import Settings
 from ..checking.checks import Outcome, endpoint_check, failed, passed
 from .context import PlannedEndpoint, PreflightContext
@@ -130,11 +131,11 @@ def endpoint_healthy(context: PlannedEndpoint) -> Outcome | None:
         )
     if current.status in ("Creating", "RollingBack", "Deleting"):
         return failed(f"{current.name} is {current.status}", "Wait until the operation ends.")
-    reason = current.failure_reason or "no reason given"
+    reason = current.failure_reason
     return failed(
-        f"{current.name} is {current.status}: {reason}",
-        "Fix the cause in the reason. A failed endpoint is replaced by giving it "
-        "another `endpoint_name`.",
+        f"{current.name} is {current.status}: {reason or 'no reason given'}",
+        f"{read_failure(reason).fix or 'Fix the cause in the reason.'} A failed endpoint is replaced "
+        "by giving it another `endpoint_name`.",
     )
 
 

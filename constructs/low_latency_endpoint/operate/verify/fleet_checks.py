@@ -19,6 +19,7 @@ from ...account.drift import (
 )
 from ...account.endpoints import DeployedVariant, describe_configuration, describe_endpoint
 from ...account.scaling import scalable_targets, scaling_policies, tracked_metric, tracked_value
+from ...facts.failure_reasons import read_failure
 from ...report.numbers import readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from .context import VerificationContext, VerifiedEndpoint
@@ -36,6 +37,7 @@ _LAST_UPDATE = (
     "template's."
 )
 _NO_PLAN = "the template has no plan to compare with"
+_FIX_THE_CAUSE = "Fix the cause in the reason."
 _GONE = "SageMaker has no such endpoint"
 _RETRY = f"{REVERTED} If that fails, deploy under another endpoint_name."
 
@@ -72,7 +74,7 @@ def in_service(context: VerifiedEndpoint) -> Outcome:
     reason = endpoint.failure_reason
     return failed(
         f"{endpoint.status}{f': {reason}' if reason else ''}",
-        "Wait while it is being changed; else fix the cause in the reason.",
+        read_failure(reason).fix or f"Wait while it is being changed. Else: {_FIX_THE_CAUSE}",
     )
 
 
@@ -252,8 +254,8 @@ def no_failure(_: VerifiedEndpoint, endpoint: Mapping[str, Any]) -> Outcome:
     if reason := endpoint.get("FailureReason"):
         return failed(
             f"{endpoint['EndpointStatus']}, FailureReason: {reason}",
-            "The last update or scaling failed; fix the cause in the reason. The reason "
-            "goes with the next change that succeeds.",
+            f"The last update or scaling failed. {read_failure(reason).fix or _FIX_THE_CAUSE} The "
+            "reason goes with the next change that succeeds.",
         )
     return passed("no FailureReason")
 
