@@ -301,6 +301,38 @@ def _four_workers(**more: Any) -> Scenario:
     return Scenario(**(values | more))
 
 
+def _batches(**more: Any) -> Scenario:
+    """Each request waits a second for others to fill its batch, since few come."""
+    values: dict[str, Any] = {
+        "instance_type": "ml.g5.xlarge",
+        "instances": constant(1),
+        "tps": from_minute(20, 40, 2),
+        "latency": lambda m, i: 50 if m < 20 else 1058,
+        "spread": 0.05,
+        "gpu": from_minute(20, 45, 9),
+        "cpu": from_minute(20, 20, 4),
+        "in_flight": constant(4),
+        "scaling": None,
+        "planned": None,
+    }
+    return Scenario(**(values | more))
+
+
+def _few_requests(**more: Any) -> Scenario:
+    """Ten requests a minute and instance, whose work no metric of the instance shows."""
+    values: dict[str, Any] = {
+        "instance_type": "ml.m5.xlarge",
+        "instances": constant(2),
+        "tps": constant(0.33),
+        "latency": slow(20, 60, 300),
+        "cpu": constant(0.4),
+        "in_flight": constant(1),
+        "planned": None,
+        "scaling": None,
+    }
+    return Scenario(**(values | more))
+
+
 def _slow_dependency(**more: Any) -> Scenario:
     """Ten times slower at the same rate: so many more are in flight, and the CPU has less to do."""
     values: dict[str, Any] = {
@@ -581,13 +613,13 @@ _ROWS = {
     "LLD604: a threshold in nanoseconds": fault("for 160 ms it is 160000", **_limited(160_000)),
     "LLD604: a threshold that no invocation can reach, of a slow endpoint": fault(
         "for 160 ms it is 160000",
-        companion="LLD112",
+        companion="LLD127",
         latency=slow(20, 60, 400),
         thresholds={("ModelLatency", "p99"): 160_000.0},
     ),
     "LLD604: a threshold in milliseconds, beside the plan's, which is missed": fault(
         "160 microseconds",
-        companion="LLD112",
+        companion="LLD127",
         latency=slow(20, 60, 400),
         thresholds={("ModelLatency", "p99"): 0.16},
     ),
@@ -1032,6 +1064,137 @@ _ROWS = {
         cpu=constant(12),
         latency=slow(0, 60, 400),
         in_flight=constant(240),
+    ),
+    "LLD125: callers that wait for each answer, of a model that waits for another": fault(
+        "0.1 times the rate & 40 ms at 600 requests a second, 399 ms at 60",
+        of=_slow_dependency,
+        tps=from_minute(20, 600, 60),
+        in_flight=constant(24),
+    ),
+    # triton-inference-server/server#3953: too few model instances, all else flat.
+    "LLD123: requests queue in the model server, GPU at 45 %": fault(
+        "0.45 GPUs busy for 6 requests in progress",
+        "containers[].environment",
+        of=_gpu,
+        instances=constant(2),
+        tps=constant(30),
+        latency=slow(0, 60, 380),
+        gpu=constant(45),
+        cpu=constant(12),
+        in_flight=constant(18),
+        planned=None,
+    ),
+    "LLD112: a model that keeps its GPU busy and is slow": fault(
+        "0.8 CPUs and 0.6 GPUs busy",
+        "instance_type",
+        of=_gpu,
+        instances=constant(2),
+        tps=constant(3),
+        latency=slow(0, 60, 380),
+        gpu=constant(60),
+        cpu=constant(20),
+        in_flight=constant(2),
+        planned=None,
+    ),
+    "LLD112: a slow model on a processor at work, beside a batch delay that plays no part": fault(
+        "busy for 19 requests in progress",
+        "instance_type: ml.inf2.xlarge & instance_type: ml.g5.xlarge",
+        latency=slow(0, 60, 240),
+        cpu=constant(30),
+        in_flight=constant(160),
+        environment={"SAGEMAKER_TS_MAX_BATCH_DELAY": "20"},
+    ),
+    "LLD112: always slow, and asked too rarely to show why": fault(
+        "CPU at 2 %",
+        "containers[].image",
+        of=_few_requests,
+        latency=slow(0, 60, 300),
+        cpu=constant(2),
+    ),
+    "LLD123: slow since one minute, the processors idle": fault(
+        "from 03:20 on, 40 ms otherwise & no deployment and no new instances then", of=_few_requests
+    ),
+    "LLD123: slow for a quarter of an hour, the processors idle": fault(
+        "from 03:20 to 03:34, 39 ms otherwise", of=_few_requests, latency=slow(20, 35, 300)
+    ),
+    "LLD123: slow from the beginning until one minute": fault(
+        "from 03:00 to 03:29, 39 ms otherwise", over=60, of=_few_requests, latency=slow(0, 30, 300)
+    ),
+    "LLD127: slow since one minute, and processors that show nothing": fault(
+        "from 03:20 on", of=_few_requests, cpu=constant(2)
+    ),
+    "LLD127: requests that became heavier in one minute, far from full": fault(
+        "3 times the CPU & CPU at 30 %",
+        cpu=from_minute(20, 10, 30),
+        latency=slow(20, 60, 240),
+        in_flight=from_minute(20, 24, 144),
+    ),
+    "LLD127: slow since one minute, memory as full as before": fault(
+        "3 times the CPU",
+        memory=constant(93),
+        cpu=from_minute(20, 10, 30),
+        latency=slow(20, 60, 240),
+        in_flight=from_minute(20, 24, 144),
+    ),
+    "LLD127: slow since one minute, the GPU as idle as before": fault(
+        "from 03:20 on", of=_few_requests, instance_type="ml.g5.xlarge", gpu=constant(1)
+    ),
+    "LLD125: slow with two requests a second, fast with forty": fault(
+        "50 ms at 40 requests a second, 1,05 & 0.2 times the GPU",
+        "containers[].environment",
+        of=_batches,
+    ),
+    "LLD125: the same, and the GPU next to idle": fault(
+        "at 40 requests a second", of=_batches, gpu=from_minute(20, 30, 1)
+    ),
+    "LLD125: the same on processors": fault(
+        "at 40 requests a second",
+        of=_batches,
+        instance_type="ml.m5.12xlarge",
+        gpu=None,
+        cpu=from_minute(20, 30, 3),
+    ),
+    "LLD126: slow with two requests a second, and why stands in the environment": fault(
+        "SAGEMAKER_TS_MAX_BATCH_DELAY is 1000 & at 40 requests a second",
+        "containers[].environment: {SAGEMAKER_TS_MAX_BATCH_DELAY: ...}",
+        of=_batches,
+        environment={"SAGEMAKER_TS_MAX_BATCH_DELAY": "1000"},
+    ),
+    "LLD126: two requests a second wait for a batch, all the time": fault(
+        "SAGEMAKER_TFS_BATCH_TIMEOUT_MICROS is 1000000 & p50 1,0",
+        of=_batches,
+        tps=constant(2),
+        latency=slow(0, 60, 1058),
+        gpu=constant(3),
+        cpu=constant(4),
+        environment={"SAGEMAKER_TFS_BATCH_TIMEOUT_MICROS": "1000000"},
+    ),
+    # triton-inference-server/server#7312: 5 a second of 50 ms are 0.25 in the mean.
+    "LLD128: requests that come fourteen at a time": fault(
+        "14 requests in flight on an instance at once & make 0.",
+        "containers[].environment",
+        instance_type="ml.g5.xlarge",
+        instances=constant(1),
+        tps=constant(5),
+        latency=slow(0, 60, 60),
+        spread=0.7,
+        gpu=constant(25),
+        cpu=constant(10),
+        in_flight=constant(14),
+        scaling=None,
+        planned=None,
+    ),
+    "LLD128: three callers at once, one worker, and long pauses": fault(
+        "3 requests in flight on an instance at once & make 0.046",
+        of=_few_requests,
+        instances=constant(1),
+        tps=constant(0.02),
+        latency=slow(0, 60, 2308),
+        thresholds={("ModelLatency", "p50"): 1000.0},
+        in_flight=constant(3),
+    ),
+    "LLD113: a tail beside as many at once as chance brings together": fault(
+        "times p50", spread=1.0, tps=constant(40), in_flight=constant(16)
     ),
     "LLD124: a burstable type without credits": fault(
         "CPU at 20 % & baseline of ml.t2.medium",

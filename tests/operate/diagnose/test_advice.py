@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from .conftest import Run
-from .faults import from_minute, saturated, up_to
-from .scenarios import constant
+from .faults import FAULTS, Fault, from_minute, saturated, slow, up_to
+from .scenarios import Scenario, constant
 
 # 14 invocations a minute of 0.3 s: 0.07 requests in work at once, while CPUs are full. As throughput
 # of an instance it would ask for 1600 / (0.233 * 0.65), over ten thousand instances.
@@ -48,3 +48,111 @@ def test_a_number_is_advised_where_it_follows(
     (change,) = [each for each in finding.changes if each.key == key]
     assert change.value == value
     assert why in change.why
+
+
+#: What AWS may lack, what fits the driver, memory, disk and the network: and credits.
+_OTHER_TYPE = {
+    "LLD103": "activities failed",
+    "LLD117": "memory at",
+    "LLD124": "is the baseline of",
+    "LLD118": "disk at",
+    "LLD119": "no log group",
+    "LLD120": "no log group",
+    "LLD301": "models loaded",
+    "LLD302": "download",
+}
+#: What tells that a larger, faster or second instance would have less to do.
+_IN_USE = ("of the whole instance", "invocations per instance", "in flight on an instance")
+_IN_USE += ("busy for", "busy, with", "requests in flight at once")
+_INSTANCES = ("instances", "instances.min", "instances.max")
+#: More instances because instances start, go away or differ: not because they are full.
+_OF_THE_FLEET = ("LLD121", "LLD122", "LLD129", "LLD135", "LLD201", "LLD408", "LLD503")
+
+
+def _evidence(finding: Any) -> str:
+    return " ".join(shown.text for shown in finding.evidence)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_hardware_is_advised_with_what_shows_that_it_is_used(fault: Fault) -> None:
+    for finding in fault.diagnosed.findings:
+        keys = {change.key for change in finding.changes}
+        said = _evidence(finding)
+        if "instance_type" in keys and finding.id in _OTHER_TYPE:
+            assert _OTHER_TYPE[finding.id] in said
+        elif "instance_type" in keys:
+            assert any(words in said for words in _IN_USE), finding.id
+        if keys.intersection(_INSTANCES) and finding.id not in (*_OF_THE_FLEET, *_OTHER_TYPE):
+            assert any(words in said for words in _IN_USE), finding.id
+
+
+def _use(scenario: Scenario, minutes: range) -> float:
+    """The most that CPU or GPU are used in these minutes, in percent of the instance."""
+    used = [scenario.cpu, *([scenario.gpu] if scenario.gpu else [])]
+    return max(sum(map(each, minutes)) / len(minutes) for each in used)
+
+
+#: Kinds of instances, and by how much their processors may be used in vain.
+_TYPES = ["ml.m5.xlarge", "ml.c6i.8xlarge", "ml.g5.xlarge", "ml.g5.12xlarge", "ml.inf2.xlarge"]
+_RATES = {
+    "the same rate": from_minute(25, 20, 20),
+    "fewer requests": from_minute(25, 40, 2),
+    "more requests": from_minute(25, 20, 24),
+    "few requests": constant(0.1),
+    "many requests": constant(300),
+}
+
+
+@pytest.mark.parametrize("since", [0, 25])
+@pytest.mark.parametrize("rate", _RATES)
+@pytest.mark.parametrize("instance_type", _TYPES)
+def test_idle_processors_sell_no_hardware(
+    instance_type: str, rate: str, since: int, run: Run
+) -> None:
+    """Requests that wait, at 3 % of CPU and GPU, for any load and however it began."""
+    nvidia = "g5" in instance_type
+    tps = _RATES[rate]
+    scenario = Scenario(
+        instance_type=instance_type,
+        instances=constant(2),
+        tps=tps,
+        latency=slow(since, 60, 900),
+        cpu=constant(3),
+        gpu=constant(3) if nvidia else None,
+        in_flight=lambda m: max(1, round(tps(m) * (0.9 if m >= since else 0.04))),
+        planned=None,
+        scaling=up_to(8, 1e6),
+    )
+    assert _use(scenario, range(60)) < 5
+    made = run(scenario)
+    assert made.findings
+    for finding in made.findings:
+        assert "instance_type" not in {change.key for change in finding.changes}, finding.id
+
+
+@pytest.mark.parametrize("instance_type", _TYPES[:4])
+@pytest.mark.parametrize("tps", [1.0, 20.0, 300.0])
+def test_busy_processors_still_sell_it(instance_type: str, tps: float, run: Run) -> None:
+    """The same where the processors take each request's time, and no fleet is full."""
+    nvidia = "g5" in instance_type
+    count = max(2, round(tps / 3))
+    busy = 0.4 * tps / count
+    scenario = Scenario(
+        instance_type=instance_type,
+        instances=constant(count),
+        tps=constant(tps),
+        latency=slow(0, 60, 400),
+        cpu=constant(
+            8 if nvidia else max(6.0, 100 * busy / {"ml.m5.xlarge": 4}.get(instance_type, 32))
+        ),
+        gpu=constant(max(8.0, 60 * busy / (4 if "12x" in instance_type else 1)))
+        if nvidia
+        else None,
+        in_flight=constant(2 * count),
+        planned=None,
+        scaling=None,
+    )
+    (finding,) = run(scenario).findings
+    assert finding.id == "LLD112"
+    assert "instance_type" in {change.key for change in finding.changes}
+    assert "busy for" in _evidence(finding)

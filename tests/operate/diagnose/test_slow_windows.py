@@ -69,7 +69,7 @@ WINDOWS = {
     # With three requests a minute, slow ones lie apart: still one time window.
     "few requests come and go by chance": (
         [(0, 46)],
-        ["LLD112"],
+        ["LLD127"],
         {
             "tps": constant(0.05),
             "instances": constant(2),
@@ -79,12 +79,12 @@ WINDOWS = {
     ),
     "a single slow minute besides is no window": (
         [(30, 39)],
-        ["LLD112"],
+        ["LLD127"],
         {"latency": slow_in(range(5, 6), range(30, 40))},
     ),
     "windows end where it was fast for a while": (
         [(10, 21), (30, 34)],
-        ["LLD112"],
+        ["LLD127"],
         {"latency": slow_in(range(10, 15), range(18, 22), range(30, 35))},
     ),
     "full instances begin a window of their own": (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
-from ...account.metrics import Series
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
+from .arrivals import batch_delay, bursts, fewer_requests
+from .contrast import Contrast, contrast, step, with_step
 from .events import after_starts, named
 from .findings import KINDS, Confidence, Evidence, Finding, Remedy
 from .view import VariantView
@@ -24,6 +24,10 @@ _WORKER_VARIABLES = (
 )
 
 
+_NOT_BOUND = (
+    "Nothing shows that the processors take this time: a larger or faster instance type would wait as "
+    "long."
+)
 _QUEUE_OR_DEPENDENCY = (
     "If the container calls nothing that can be slow, requests queue for its workers: then more workers "
     "or instances help. A longer window (--since) with quiet hours in it tells the two apart."
@@ -31,18 +35,27 @@ _QUEUE_OR_DEPENDENCY = (
 
 
 def slow_container(view: VariantView) -> Iterator[Finding]:
-    """Exactly one finding: the first cause that the measurements fit."""
-    rules = (_gpu_idle, _memory, _baseline, _waiting, _workers, _tail, _idle)
-    yield next((found for rule in rules if (found := rule(view))), None) or _slow_model(view)
+    """Exactly one finding: the first cause that the measurements fit.
+
+    What changed with latency is the cause; what was the same while requests were fast is none.
+    """
+    made = contrast(view)
+    for rule in _RULES:
+        finding = rule(view, made)
+        if finding is not None:
+            if finding.id not in _SAY_WHAT_CHANGED:
+                finding = with_step(finding, step(view))
+            yield finding
+            return
 
 
-def _gpu_idle(view: VariantView) -> Finding | None:
+def _gpu_idle(view: VariantView, made: Contrast) -> Finding | None:
     facts, images = view.variant.facts, view.variant.images
     gpu = view.utilization(view.slow_times).get("GPU")
     if gpu is None or gpu >= const.IDLE_GPU_PERCENT or (facts and facts.accelerator != "nvidia"):
         return None
-    # A GPU that worked at the same load until the container began to wait is no idle one.
-    if _waiting(view):
+    # It was fast with an idle GPU, or the GPU worked until the container began to wait.
+    if made.known and made.rate <= const.SAME_RATE:
         return None
     return view.cause(
         "LLD115",
@@ -53,38 +66,21 @@ def _gpu_idle(view: VariantView) -> Finding | None:
     )
 
 
-def _memory(view: VariantView) -> Finding | None:
-    used = view.get("MemoryUtilization", "Average").only(view.slow_times).mean
+def _memory(view: VariantView, made: Contrast) -> Finding | None:
+    memory = view.get("MemoryUtilization", "Average")
+    used = memory.only(view.slow_times).mean
     if used is None or used < const.FULL_MEMORY_PERCENT:
         return None
+    fast = memory.only(made.calm).mean
+    if made.known and fast is not None and fast >= const.FULL_MEMORY_PERCENT:
+        return None  # as full while requests were fast
     words = f"memory at {used:.0f} % while requests were slow"
     return view.cause("LLD117", *view.slow_evidence(), words)
 
 
-class _Slower(NamedTuple):
-    """When a request usually took more than half of what it does when slow, and when less."""
-
-    worse: list[datetime]
-    calm: list[datetime]
-
-    def times(self, series: Series) -> float:
-        """How many times as high it was when worse; 1 where nobody knows."""
-        high, low = series.only(self.worse).median, series.only(self.calm).median
-        return high / low if high is not None and low else 1.0
-
-
-def _slower(view: VariantView) -> _Slower:
-    # Another slow time window may have another cause.
-    elsewhere = set(view.whole.slow_times) - set(view.slow_times)
-    latency = view.typical.without(elsewhere)
-    half = (latency.only(view.slow_times).median or 0) / 2
-    calm = [time for time, value in latency.points.items() if value <= half]
-    return _Slower([t for t in view.slow_times if t not in set(calm)], calm)
-
-
-def _baseline(view: VariantView) -> Finding | None:
+def _baseline(view: VariantView, made: Contrast) -> Finding | None:
     """A T2 instance without CPU credits runs at its baseline at any load."""
-    facts, worse = view.variant.facts, _slower(view).worse
+    facts, worse = view.variant.facts, made.worse
     share = const.T2_BASELINES.get(facts.size) if facts and facts.burstable else None
     used, waiting = view.get("CPUUtilization", "Average").only(worse).median, view.in_work(worse)
     if not facts or share is None or used is None or abs(used / share - 1) > const.WHOLE:
@@ -99,34 +95,46 @@ def _baseline(view: VariantView) -> Finding | None:
     )
 
 
-def _waiting(view: VariantView) -> Finding | None:
+def _waiting(view: VariantView, made: Contrast) -> Finding | None:
     """Little's law: at the same rate latency and requests in flight rise together; no queue yet."""
-    slower = _slower(view)
-    used = [slower.times(view.get(f"{name}Utilization", "Average")) for name in ("CPU", "GPU")]
-    rate, flight = slower.times(view.load or view.tps), slower.times(view.in_flight)
-    same = max(used) <= const.SAME_RATE and (
-        rate <= const.SAME_RATE or max(used) < 1 / const.SAME_RATE
-    )
-    if len(slower.calm) < const.PERIODS or not same or (view.in_flight and flight < const.DOUBLED):
+    idler = made.most_used < 1 / const.SAME_RATE
+    same = made.most_used <= const.SAME_RATE and (made.rate <= const.SAME_RATE or idler)
+    # Of less than one request in work, neither the most that are in flight nor idle processors say it.
+    many = (view.in_work(made.worse) or 0) >= 1
+    works = max(view.utilization(made.calm).values(), default=0) >= const.AT_REST_PERCENT
+    if not made.known or not same or not (many or works):
         return None
-    words = f"{readable(rate, 2)} times the rate, {readable(used[0], 2)} times the CPU"
-    return _waits(view, words, "medium")
+    if many and view.in_flight and made.flight < const.DOUBLED:
+        return None
+    return _waits(view, made, made.words, "medium")
 
 
-def _idle(view: VariantView) -> Finding | None:
-    """The CPUs work for a small part of the time that requests take."""
-    facts, times = view.variant.facts, view.slow_times
-    cores, waiting = view.busy_cores(times), view.in_work(times)
-    if not facts or facts.accelerator or not waiting or cores is None or cores >= waiting / 2:
+def _idle(view: VariantView, made: Contrast) -> Finding | None:
+    """The processors work for a small part of the time that requests take."""
+    times = view.slow_times
+    busy, waiting = view.busy_processors(times), view.in_work(times)
+    if not waiting or busy is None or busy >= waiting / 2:
         return None
+    if view.utilization(times).get("GPU", 0) >= const.IDLE_PERCENT:
+        return None  # a batch of many requests is worked on at once
     words = (
-        f"{readable(cores, 2)} CPUs busy for {readable(waiting, 2)} requests in progress at once"
+        f"{_processors(view, times)} busy for {readable(waiting, 2)} requests in progress at once"
     )
-    found = _waits(view, words, "low")
+    found = _waits(view, made, words, "low")
+    if made.known:
+        return found
     return replace(found, besides=f"{found.besides} {_QUEUE_OR_DEPENDENCY}")
 
 
-def _waits(view: VariantView, words: str, confidence: Confidence) -> Finding:
+def _processors(view: VariantView, times: list[datetime]) -> str:
+    """How many CPUs and GPUs are busy, in words."""
+    parts = [(view.busy_cores(times), "CPUs"), (view.busy_gpus(times), "GPUs")]
+    return " and ".join(
+        f"{readable(count, 2)} {name}" for count, name in parts if count is not None
+    )
+
+
+def _waits(view: VariantView, made: Contrast, words: str, confidence: Confidence) -> Finding:
     words += f" when slow; {view.utilization_words(view.slow_times)}"
     return view.cause("LLD123", *view.slow_evidence(), words, confidence=confidence)
 
@@ -150,13 +158,11 @@ def busy_workers(view: VariantView, times: list[datetime]) -> str:
     return f"{cores:.2f} of {vcpus} CPUs busy, with {readable(waiting, 2)} requests in progress on an instance"
 
 
-def _workers(view: VariantView) -> Finding | None:
+def _workers(view: VariantView, made: Contrast) -> Finding | None:
     """Requests queue although the instances have room."""
-    slower = _slower(view)
-    rate, flight = slower.times(view.load or view.tps), slower.times(view.in_flight)
-    follows = rate > const.SAME_RATE and flight >= const.DOUBLED
-    text = f"{readable(rate, 2)} times the rate, and latency rose with it" if follows else ""
-    return queueing(view, slower.worse, *view.slow_evidence(), more=text)
+    follows = made.rate > const.SAME_RATE and made.flight >= const.DOUBLED
+    text = f"{readable(made.rate, 2)} times the rate, and latency rose with it" if follows else ""
+    return queueing(view, made.worse, *view.slow_evidence(), more=text)
 
 
 def queueing(
@@ -255,16 +261,14 @@ def _stated_workers(view: VariantView) -> str | None:
 
 def workers_stated_too_few(view: VariantView, times: list[datetime]) -> bool:
     """Whether twice as many requests as stated workers were in flight on an instance."""
-    stated, in_flight = _stated_workers(view), view.in_flight.only(times).median
+    stated = _stated_workers(view)
     if not stated:
         return False
-    # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
-    instances = view.instances.only(times).median or view.variant.current_instances or 1
-    waiting = max((in_flight or 0) / max(instances, 1), view.in_work(times) or 0)
+    waiting = max(view.in_flight_of_one(times) or 0, view.in_work(times) or 0)
     return waiting >= const.DOUBLED * int(stated)
 
 
-def _tail(view: VariantView) -> Finding | None:
+def _tail(view: VariantView, made: Contrast) -> Finding | None:
     p50, p99, variant = view.when_slow("p50"), view.when_slow("p99"), view.variant
     limit = variant.thresholds.get(("ModelLatency", "p50"))
     if p50 is None or p99 is None or p99 < const.TAIL * p50:
@@ -295,19 +299,66 @@ def _waits_typically(view: VariantView, p50: float) -> bool:
     return load / 60 * p50 / 1000 >= max(const.DOUBLED * cores, const.WAITING)
 
 
-def _slow_model(view: VariantView) -> Finding:
-    facts, p50 = view.variant.facts, view.when_slow("p50")
+def _since(view: VariantView, made: Contrast) -> Finding | None:
+    """What remains, but began at one time: hardware did not change then."""
+    found = step(view)
+    if found is None:
+        return None
+    words = "; ".join(filter(None, [made.words, view.utilization_words(view.slow_times)]))
+    shown = view.slow_evidence()
+    return view.cause("LLD127", found.evidence, *shown, words, question=found.question)
+
+
+def _slow_model(view: VariantView, made: Contrast) -> Finding:
+    facts, p50, times = view.variant.facts, view.when_slow("p50"), view.slow_times
     changes = []
-    if facts is None or facts.accelerator is None:
+    # The same instances were fast at this load: faster ones may be slow in the same way.
+    bound = "" if made.known and made.rate <= const.SAME_RATE else _bound(view, times)
+    if bound and facts and facts.accelerator is None:
         why = "a GPU, if the model supports it; ml.g6.xlarge is another"
         changes.append(Remedy("instance_type", why, "ml.g5.xlarge"))
         why = "Inferentia, with the model compiled by Neuron: lower cost per request"
         changes.append(Remedy("instance_type", why, "ml.inf2.xlarge"))
-    elif facts.accelerator == "nvidia":
+    elif bound and facts and facts.accelerator == "nvidia":
         why = "a newer GPU, or Inferentia (ml.inf2) with the model compiled by Neuron"
         changes.append(Remedy("instance_type", why))
     typical = f"p50 {milliseconds(p50)} when slow; " if p50 is not None else ""
-    words = f"{typical}{view.utilization_words(view.slow_times)} on {view.variant.instance_type}"
-    confidence = "medium" if view.utilization(view.slow_times) else "low"
-    shown = view.slow_evidence()
-    return view.cause("LLD112", *shown, words, confidence=confidence, first=changes)
+    words = f"{typical}{view.utilization_words(times)} on {view.variant.instance_type}"
+    shown = [Evidence(each) for each in (bound, made.words) if each]
+    confidence = "medium" if bound else "low"
+    finding = view.cause(
+        "LLD112", *view.slow_evidence(), words, *shown, confidence=confidence, first=changes
+    )
+    return finding if bound else replace(finding, besides=f"{_NOT_BOUND} {finding.besides}")
+
+
+def _bound(view: VariantView, times: list[datetime]) -> str:
+    """What shows that the processors work for most of the requests' time; empty where nothing does."""
+    used, waiting = max(view.utilization(times).values(), default=0.0), view.in_work(times)
+    busy = view.busy_processors(times)
+    # Below that it is the instance's own work.
+    if used < const.AT_REST_PERCENT or busy is None or not waiting:
+        return ""
+    if used < const.IDLE_PERCENT and busy < waiting / 2:
+        return ""
+    words = _processors(view, times)
+    return f"{words} busy for {readable(waiting, 2)} requests in progress on an instance"
+
+
+#: The most specific first; the last one always has an answer.
+_RULES = (
+    batch_delay,
+    _gpu_idle,
+    _memory,
+    _baseline,
+    fewer_requests,
+    _waiting,
+    _workers,
+    bursts,
+    _tail,
+    _idle,
+    _since,
+    _slow_model,
+)
+#: Causes that say themselves what changed when they began.
+_SAY_WHAT_CHANGED = ("LLD125", "LLD126", "LLD127")

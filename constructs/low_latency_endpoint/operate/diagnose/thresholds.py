@@ -20,6 +20,7 @@ CACHE_HITS = 0.95
 # level".
 SATURATED_PERCENT, NEARLY_FULL_PERCENT = 85.0, 70.0
 ADVISED_PERCENT, IDLE_PERCENT, IDLE_GPU_PERCENT = 65.0, 50.0, 3.0
+AT_REST_PERCENT = 5.0  # the server's and the agents' own work (assumed)
 FULL_MEMORY_PERCENT, FULL_DISK_PERCENT = 90.0, 90.0
 FULL_CACHE_PERCENT, PREEMPTING_PERCENT = 90.0, 97.0  # of the KV cache
 #: Percent of each vCPU by size of T2, without credits (AWS: CPU credits and baseline utilization).
@@ -58,6 +59,9 @@ SLOW_INSTANCE, SLOW_ZONE, SLOW_HOST = 2.0, 1.5, 2.0  # times the others
 MANY_TIMES = 3.0  # the endpoint's own fast periods, where no limit is stated
 SPARE_OF_WORKERS = 0.05  # of the time of workers that have a queue
 FEW_CPUS, WHOLE, WAITING = 4, 0.1, 1.5  # a whole number of so many CPUs, and so many more in work
+WHOLE_DELAY = 1.05  # of a batch's delay: a timer fires a little early or is rounded
+MANY_IN_WORK = 10.0  # requests on an instance in the mean: no moment of arrival is seen in them
+SAME_CALLERS = 1.5  # up to which rate times latency is that of callers who wait for each answer
 OUTSIDE, OUTSIDE_MS = 0.25, 5.0  # more than what a zone and a TLS connection may cost
 LATE_MS = 6000  # a tenth of the time limit: slow by what makes others reach it
 LONGEST_MS, WRONG_UNIT = (

@@ -223,6 +223,18 @@ class VariantView:
         cpu, facts = self.get("CPUUtilization", "Average").only(times).mean, self.variant.facts
         return None if cpu is None or not facts or not facts.vcpus else cpu / 100 * facts.vcpus
 
+    def busy_gpus(self, times: Iterable[datetime]) -> float | None:
+        gpu, facts = self.get("GPUUtilization", "Average").only(times).mean, self.variant.facts
+        return None if gpu is None or not facts else gpu / 100 * (facts.accelerator_count or 1)
+
+    def busy_processors(self, times: Iterable[datetime]) -> float | None:
+        """CPUs and GPUs that work; ``None`` where the accelerator has no metric."""
+        wanted, facts = list(times), self.variant.facts
+        cores, gpus = self.busy_cores(wanted), self.busy_gpus(wanted)
+        if cores is None or (facts and facts.accelerator and gpus is None):
+            return None
+        return cores + (gpus or 0)
+
     @cached_property
     def instances(self) -> Series:
         return serving(self.variant.series)
@@ -277,6 +289,16 @@ class VariantView:
     def in_flight(self) -> Series:
         """Most requests in flight, queued too; target tracking reads the metric per instance."""
         return self.get("ConcurrentRequestsPerModel", "Maximum")
+
+    def in_flight_of_one(self, times: Iterable[datetime]) -> float | None:
+        """Most requests in flight on an instance, by the lower reading of the metric.
+
+        Whether it counts a model's copies one by one is not said.
+        """
+        wanted = list(times)
+        most = self.in_flight.only(wanted).median
+        count = self.instances.only(wanted).median or self.variant.current_instances or 1
+        return None if most is None else most / max(count, 1)
 
     @cached_property
     def tracked(self) -> TrackedMetric | None:

@@ -280,7 +280,7 @@ CASES = {
         ),
     ),
     "a stretch that CloudWatch lost is no pause": (
-        ["LLD112"],
+        ["LLD127"],
         Readings(
             minutes=120,
             gaps=((40, 60),),
@@ -304,7 +304,7 @@ CASES = {
     ),
     **{
         f"a step at {at} is no growth": (
-            ["LLD112"],
+            ["LLD127"],
             Readings(latency=_since(at, 40, 200), in_flight=constant(24)),
         )
         for at in (20, 30, 33, 41)
