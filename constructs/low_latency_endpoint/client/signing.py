@@ -184,6 +184,20 @@ class CredentialsEnded(Exception):
     """None are valid now; see :meth:`RenewedCredentials.waits`."""
 
 
+def held_credentials(source: Any) -> tuple[Any, float]:
+    """What a source holds, and when that ends by ``time.time()``, without asking its provider.
+
+    botocore's ``get_frozen_credentials`` asks the provider from 15 minutes before the end on, and
+    in the last 10 minutes raises what it raises. Nothing is ``(None, 0.0)``.
+    """
+    ends = getattr(source, "_expiry_time", None)
+    frozen = getattr(source, "_frozen_credentials", None)
+    # Whoever renews them meanwhile writes the token first, then in either order the other two.
+    if ends is None or frozen is None or frozen.token != getattr(source, "_token", None):
+        return None, 0.0
+    return frozen, ends.timestamp()
+
+
 class RenewedCredentials:
     """The last credentials known, for a signer that must not wait; static ones need no thread."""
 
@@ -203,6 +217,7 @@ class RenewedCredentials:
         if type(self._source) is Credentials:
             self.look()
             return
+        self._take_held()
         if forked and hasattr(self._source, "_refresh_lock"):
             self._source._refresh_lock = threading.Lock()  # the parent's thread may have held it
         threading.Thread(
@@ -218,14 +233,22 @@ class RenewedCredentials:
         """As botocore's, at once; raises :class:`CredentialsEnded`."""
         if self._process != os.getpid():
             self.start()
-        if time.time() >= self._ends:
+        if time.time() >= self._ends and not self._take_held():
             raise CredentialsEnded
         return self._current
+
+    def _take_held(self) -> bool:
+        """Whether the source holds credentials that are valid, which are ours from now on."""
+        held, ends = held_credentials(self._source)
+        if ends <= time.time():
+            return False
+        self._current, self._ends = held, ends
+        return True
 
     def waits(self, deadline: float) -> Iterator[float]:
         """Pauses for the caller to make until credentials are valid, by ``time.monotonic()``."""
         tries = self._tries
-        while time.time() >= self._ends:
+        while time.time() >= self._ends and not self._take_held():
             if self._tries != tries or time.monotonic() >= deadline:
                 source, why = type(self._source).__name__, self._failure or "none came in time"
                 raise CredentialRetrievalError(provider=source, error_msg=why) from self._failure
@@ -235,13 +258,14 @@ class RenewedCredentials:
     def look(self) -> float:
         """Renew if it is time; seconds until the next look, unless a call asks."""
         try:
-            self._current = self._source.get_frozen_credentials()
-            ends = getattr(self._source, "_expiry_time", None)
-            self._ends = float("inf") if ends is None else ends.timestamp()
+            renewed = self._source.get_frozen_credentials()
+            if getattr(self._source, "_expiry_time", None) is None:
+                self._current, self._ends = renewed, float("inf")
             self._failure = None
         except Exception as error:  # of any provider; the old ones are good until they end
             self._failure = error
             _log.warning("credentials were not renewed: %s", type(error).__name__)
+        self._take_held()
         self._tries += 1
         left = self._ends - time.time()
         return min(_LOOK_SECONDS, max(1.0, left / 4)) if left > 0 else _LOOK_SECONDS
