@@ -106,6 +106,9 @@ def slow(
     return lambda m, i: by if first <= m < last and i in instances else 40
 
 
+_ZONES = ("us-east-1a", "us-east-1b")
+
+
 def up_to(most: int, target: float = 7800.0) -> dict[str, Any]:
     """Scaling from two instances to so many."""
     return {"min": 2, "max": most, "target": target}
@@ -348,6 +351,25 @@ def _every(period: int, length: int = 1) -> Callable[[int, int], float]:
     return lambda m, i: 400 if m % period < length else 40
 
 
+def _six(**more: Any) -> Scenario:
+    """Six instances with metrics of each."""
+    return Scenario(**({"instances": constant(6), "enhanced": True, "tps": constant(500)} | more))
+
+
+def _leaving(begins: tuple[int, ...] = tuple(range(10, 115, 12)), **more: Any) -> Scenario:
+    """One of four instances goes for three minutes; what is left is slow."""
+    gone = {begin + n for begin in begins for n in range(3)}
+    values: dict[str, Any] = {
+        "minutes": 120,
+        "tps": constant(400),
+        "instances": lambda m: 3 if m in gone else 4,
+        "latency": lambda m, i: 300 if m in gone else 40,
+        "cpu": lambda m: 75 if m in gone else 56,
+        "planned": None,
+    }
+    return Scenario(**(values | more))
+
+
 def _restarting(m: int) -> int:
     """Minutes since the last of the restarts, one in forty minutes."""
     return (m + 15) % 40
@@ -364,7 +386,6 @@ def _zone_lost(**more: Any) -> Scenario:
     return Scenario(**(values | more))
 
 
-_ZONES = ("us-east-1a", "us-east-1b")
 _SINGLE = {3, 6, 15, 19, 22, 30, 34, 43, 45, 53, 62, 66, 75, 77, 90, 96, 104, 107}
 _ROWS = {
     "LLD131: every fifth minute ten times slower": fault(
@@ -393,6 +414,84 @@ _ROWS = {
         tps=lambda m: 2000 if m % 10 == 2 else 600,
         cpu=lambda m: 97 if m % 10 == 2 else 40,
         latency=lambda m, i: 400 if m % 10 == 2 else 40,
+    ),
+    "LLD501: two of six instances grow": fault(
+        "latency grows while the load stays the same (LLD133) & slow too: & the 4 others 4",
+        over=60,
+        of=_six,
+        latency=lambda m, i: 40 * (1 + 4 * m / 60) if i in (1, 4) else 40,
+    ),
+    "LLD133: six instances of six grow": fault(
+        "ModelLatency p99 grew from", over=60, of=_six, latency=lambda m, i: 40 * (1 + 4 * m / 60)
+    ),
+    "LLD501: one of six instances pauses every six minutes": fault(
+        "slow at regular intervals (LLD131): slow every 6 min & i-2: ModelLatency 4 & the 5 others 4",
+        over=60,
+        of=_six,
+        latency=lambda m, i: 400 if m % 6 == 0 and i == 2 else 40,
+    ),
+    "LLD131: six of six instances pause every six minutes": fault(
+        "slow every 6 min", over=60, of=_six, latency=_every(6)
+    ),
+    "LLD131: one of six instances in turn pauses every six minutes": fault(
+        "slow every 6 min",
+        over=120,
+        of=_six,
+        minutes=120,
+        latency=lambda m, i: 400 if m % 6 == 0 and i == m // 6 % 6 else 40,
+    ),
+    "LLD503: a zone that pauses every six minutes": fault(
+        "slow at regular intervals (LLD131) & us-east-1b: ModelLatency 4",
+        over=60,
+        zones=_ZONES,
+        latency=lambda m, i: 400 if m % 6 == 0 and i % 2 else 40,
+    ),
+    "LLD501: single slow minutes of one instance of six": fault(
+        "single periods are slow from time to time (LLD136) & i-2: ModelLatency 4",
+        over=120,
+        of=_six,
+        minutes=120,
+        latency=lambda m, i: 400 if m in _SINGLE and i == 2 else 40,
+    ),
+    "LLD136: single slow minutes, each of another instance": fault(
+        "slow 18 times",
+        over=120,
+        of=_six,
+        minutes=120,
+        latency=lambda m, i: 400 if m in _SINGLE and i == m // 5 % 6 else 40,
+    ),
+    "LLD501: one of six instances grows cold in a pause without requests": fault(
+        "(LLD132) & i-2: ModelLatency 5",
+        over=120,
+        of=_six,
+        minutes=120,
+        tps=between(30, 70, 0, 300),
+        cpu=constant(20),
+        latency=slow(70, 76, 500, instances=range(2, 3)),
+    ),
+    "LLD122: a fleet that goes out and in, each new instance cold, metrics per instance": fault(
+        "6 scaling activities",
+        of=_flapping,
+        enhanced=True,
+        latency=lambda m, i: 500 if i == 2 and m % 20 < 3 else 40,
+    ),
+    "LLD129: an instance that leaves every twelve minutes": fault(
+        "1 of 4 instances stopped serving 9 times, every 12 min & each time for 3 min",
+        "containers[].environment",
+        over=120,
+        of=_leaving,
+    ),
+    "LLD129: an instance that leaves from time to time": fault(
+        "1 of 4 instances stopped serving 5 times, 13 to 30 min apart",
+        over=120,
+        of=_leaving,
+        begins=(12, 37, 50, 80, 101),
+    ),
+    "LLD135: an instance that leaves twice": fault(
+        "1 of 4 instances stopped serving at 02:20 & 1 of 4 instances stopped serving at 03:20",
+        over=120,
+        of=_leaving,
+        begins=(20, 80),
     ),
     "LLD132: cold after a pause without requests": fault(
         "slow for up to 6 min after a pause without requests (02:30-03:10)",

@@ -355,6 +355,14 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
     "alarms on a metric of one's own": lambda: Scenario(
         alarm={"Namespace": "Shop", "Unit": "Seconds", "Period": 10}, planned=None
     ),
+    "an instance that leaves every twelve minutes, and nobody notices": lambda: Scenario(
+        minutes=120, instances=lambda m: 7 if m % 12 < 3 else 8
+    ),
+    "an instance of six somewhat slower every six minutes": lambda: Scenario(
+        enhanced=True,
+        instances=constant(6),
+        latency=lambda m, i: 60 if m % 6 == 0 and i == 2 else 40,
+    ),
     "at its maximum, below its target": lambda: Scenario(
         scaling=up_to(8), tps=constant(900), cpu=constant(60)
     ),

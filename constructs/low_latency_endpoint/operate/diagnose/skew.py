@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from ...account.metrics import MetricSeries, median, statistic_of
 from ...report.numbers import milliseconds, percent
 from .events import after_starts, instance_starts
 from .findings import Evidence, Finding, Remedy
-from .thresholds import SLOW_INSTANCE, SLOW_OF_PERIODS, SLOW_ZONE, WARMING
+from .thresholds import MOST, SLOW_INSTANCE, SLOW_OF_PERIODS, SLOW_ZONE, WARMING
 from .view import VariantView
 
 
@@ -35,6 +36,60 @@ def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
     slow = _apart(zones, SLOW_ZONE)
     if len(slow) == 1 and (not full or _fast_enough(view, view.variant.zones, zones, slow)):
         yield _zone(view, times, zones, slow[0])
+
+
+def only_in_parts(view: VariantView, pattern: Finding, times: list[datetime]) -> Finding | None:
+    """The instances, or else the zone, that alone have a pattern at these times; ``None`` of all.
+
+    ``times`` are the slow periods of the pattern: where each part has its turn, none is apart.
+    """
+    then = view.within(times)
+    instances = _latencies(view.variant.instances, times, _warm_times(view, times))
+    slow = _apart(instances, SLOW_INSTANCE)
+    few = slow and len(slow) < max(2, (len(instances) + 1) // 2)
+    if few and _always_these(view.variant.instances, slow, times, SLOW_INSTANCE):
+        advice = "Replace these instances: a deployment of the same model starts new ones."
+        return _of_parts(then, _instance(then, times, instances, slow), pattern, advice)
+    zones = _latencies(view.variant.zones, times, {})
+    slow = _apart(zones, SLOW_ZONE)
+    if len(slow) == 1:
+        advice = (
+            f"Replace the instances of {slow[0]} by a deployment of the same model; see AWS Health."
+        )
+        return _of_parts(then, _zone(then, times, zones, slow[0]), pattern, advice)
+    return None
+
+
+def _always_these(
+    parts: Mapping[str, MetricSeries], slow: list[str], times: list[datetime], factor: float
+) -> bool:
+    """Whether these are apart in most of the periods: not one after the other, some more often."""
+    latencies = {
+        name: statistic_of(series, "ModelLatency", "Average").points
+        for name, series in parts.items()
+    }
+    explained = 0
+    for time in times:
+        known = {name: points[time] for name, points in latencies.items() if time in points}
+        usual = median(value for name, value in known.items() if name not in slow)
+        highest = max((known.get(name, 0.0) for name in slow), default=0.0)
+        explained += usual is not None and highest >= factor * usual
+    return explained >= MOST * len(times)
+
+
+def _of_parts(then: VariantView, parts: Finding, pattern: Finding, advice: str) -> Finding:
+    """The finding about parts with the pattern that they alone have; it is as bad as the pattern."""
+    title = pattern.kind.title
+    text, *_ = pattern.evidence
+    alone = f"{title[0].lower()}{title[1:]} ({pattern.id}): {text.text}; the others do not have it"
+    compared = parts.evidence[len(then.slow_evidence()) :]
+    return replace(
+        parts,
+        evidence=(replace(text, text=alone), *compared),
+        path=(*pattern.path, parts.path[-1]),
+        besides=f"{advice} If others begin to do it, the container is the cause. {pattern.besides}",
+        risk=pattern.risk,
+    )
 
 
 def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[datetime]]:

@@ -21,9 +21,10 @@ from .new_version import new_version, with_deployment
 from .paths import paths
 from .patterns.fleet import flapping, lost_instances
 from .patterns.growth import growing, saw_tooth
+from .patterns.pattern import Matched, all_slow
 from .patterns.recurring import after_idle, periodic, scattered
 from .saturated import SATURATED, at_the_limit, saturated, target_too_low
-from .skew import skew
+from .skew import only_in_parts, skew
 from .slow_container import growing_queue, slow_container
 from .thresholds import INFREQUENT, OUTSIDE, OUTSIDE_MS
 from .tokens import token_times
@@ -31,6 +32,8 @@ from .view import VariantView, runs, times_of
 
 #: The most specific first: each sees the slow periods that those before leave unexplained.
 _PATTERNS = (flapping, saw_tooth, lost_instances, after_idle, growing, periodic, scattered)
+#: Of these the number of instances is the pattern: no single one has it.
+_OF_THE_FLEET = (flapping, lost_instances)
 #: What :func:`at_the_limit` would find again as a risk.
 _OF_SCALING = ("LLD102", "LLD103", "LLD110", "LLD144", "LLD145", "LLD401")
 #: Slow causes that remain when no other fits: they do not say why requests reach the time limit.
@@ -155,12 +158,12 @@ def _variant(view: VariantView) -> Iterator[Finding]:
     # Waiting for models comes and goes with them: one cause.
     for rule in () if models else _PATTERNS:
         for pattern in rule(view):
-            patterns.append(pattern.finding)
+            patterns.append(pattern.finding if rule in _OF_THE_FLEET else _located(view, pattern))
             view = view.without(pattern.explains)
             failing = failing.without(pattern.explains) if pattern.errors else failing
     parts = slow_windows(view, view.slow_times) or [view.slow_times]
     model_time = [] if models else list(_model_latency(view, parts))
-    causes = [*models, *patterns, *model_time]
+    causes = _one_each([*models, *patterns, *model_time])
     requests = list(_together(view, causes, list(errors(failing))))
     yield from requests
     yield from token_times(view)
@@ -172,6 +175,32 @@ def _variant(view: VariantView) -> Iterator[Finding]:
         yield from _overhead(view, parts)
     yield from silence(view)
     yield from client(view)
+
+
+def _located(view: VariantView, pattern: Matched) -> Finding:
+    """A pattern's finding, or that of the instances or the zone that alone have it."""
+    slow = set(all_slow(view)) & pattern.explains
+    times = sorted(slow or pattern.explains)
+    if not times and pattern.finding.span:
+        # It grows, and is within its limit still: its end shows who has it.
+        since, until = pattern.finding.span
+        times = view.typical.between(until - (until - since) / 3, until).times
+    return (times and only_in_parts(view, pattern.finding, times)) or pattern.finding
+
+
+def _one_each(findings: list[Finding]) -> list[Finding]:
+    """Findings of the same cause as one, with what each has shown."""
+    by_cause: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_cause.setdefault(finding.id, []).append(finding)
+    return [
+        replace(
+            same[0],
+            evidence=tuple(dict.fromkeys(shown for each in same for shown in each.evidence)),
+            risk=all(each.risk for each in same),
+        )
+        for same in by_cause.values()
+    ]
 
 
 def _together(view: VariantView, slow: list[Finding], failing: list[Failure]) -> Iterator[Finding]:

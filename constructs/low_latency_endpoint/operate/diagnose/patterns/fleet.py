@@ -15,6 +15,10 @@ from ..events import after_starts, deployed_near
 from ..findings import Evidence
 from ..view import VariantView
 from .pattern import CONTAINER_ERRORS, MINUTE, Matched, all_slow, hit_words, kept, same_load, share
+from .recurring import rhythm
+
+_NOT_ASKED = "scaling did not request it"
+_ASKED_UNKNOWN = "whether scaling requested it is unknown"
 
 
 def flapping(view: VariantView) -> Iterator[Matched]:
@@ -80,14 +84,68 @@ class Loss:
 
 
 def lost_instances(view: VariantView) -> Iterator[Matched]:
-    """Each loss at the same load that made requests slow, instances full, or answers fail."""
-    for loss in _losses(view):
-        end = min(loss.until + const.WARMING, view.measurements.end)
-        explained = [t for t in view.requests.times if loss.time - view.period <= t <= end]
+    """Losses at the same load that made requests slow, instances full, or answers fail.
+
+    Instances that come back and leave again are one finding, whether in a rhythm or not.
+    """
+    losses = list(_losses(view))
+    if len(losses) >= const.CYCLES:
+        yield from _leaving(view, losses)
+        return
+    for loss in losses:
+        explained = _explained(view, loss)
         slow = _consequence(view, loss, explained)
         if slow is not None:
             yield _lost(view, loss, explained, slow)
             view = view.without(explained)
+
+
+def _explained(view: VariantView, loss: Loss) -> list[datetime]:
+    """From the loss until those that took the places are warm."""
+    end = min(loss.until + const.WARMING, view.measurements.end)
+    return [t for t in view.requests.times if loss.time - view.period <= t <= end]
+
+
+def _leaving(view: VariantView, losses: list[Loss]) -> Iterator[Matched]:
+    """At most one finding: instances that leave and return, if any of it hurt."""
+    hurt = [_consequence(view, loss, _explained(view, loss)) for loss in losses]
+    if all(slow is None for slow in hurt):
+        return
+    times = sorted({time for loss in losses for time in _explained(view, loss)})
+    slow = sorted(set(all_slow(view)) & set(times))
+    back = [(loss.until - loss.time) / MINUTE for loss in losses if loss.replaced]
+    most = max(loss.before - loss.left for loss in losses)
+    words = f"{most} of {losses[0].before} instances stopped serving {len(losses)} times, "
+    words += f"{_how_often(view, losses)}, each time for {median(back) or 0:.0f} min; "
+    scaling = view.variant.scaling
+    known = scaling is not None and scaling.activities is not None
+    words += f"{_NOT_ASKED if known else _ASKED_UNKNOWN}; the load was the same"
+    hit = hit_words(view, slow) if slow else f"{percent(share(view, times))} of all requests"
+    finding = view.cause(
+        "LLD129",
+        Evidence(words, losses[0].time, losses[-1].until),
+        f"{hit}; {view.utilization_words(times)} since",
+        times=times,
+        risk=bool(slow) and kept(view, slow),
+    )
+    yield Matched(finding, frozenset(times), errors=True)
+
+
+def _how_often(view: VariantView, losses: list[Loss]) -> str:
+    """The rhythm of the losses in words, or how irregular they are."""
+    start, period = view.measurements.start, view.period
+    numbers = [round((time - start) / period) for time in view.instances.times]
+    gone = {
+        number
+        for number in numbers
+        if any(loss.time <= start + number * period < loss.until for loss in losses)
+    }
+    found = rhythm(numbers, sorted(gone))
+    shown = ", ".join(view.measurements.clock(loss.time) for loss in losses[:4])
+    if found is not None:
+        return f"every {readable(found.period * period / MINUTE, 3)} min ({shown} and so on)"
+    gaps = [(later.time - one.time) / MINUTE for one, later in pairwise(losses)]
+    return f"{min(gaps):.0f} to {max(gaps):.0f} min apart ({shown} and so on)"
 
 
 def _losses(view: VariantView) -> Iterator[Loss]:
@@ -161,9 +219,9 @@ def _lost(
     view: VariantView, loss: Loss, explained: list[datetime], slow: list[datetime]
 ) -> Matched:
     m, scaling, zone = view.measurements, view.variant.scaling, _zone(view, loss)
-    asked = "whether scaling requested it is unknown"
+    asked = _ASKED_UNKNOWN
     if scaling is not None and scaling.activities is not None:
-        asked = "scaling did not request it"
+        asked = _NOT_ASKED
     back = "not replaced by the end of the window"
     if loss.replaced:
         back = f"replaced at {m.clock(loss.until)}"
