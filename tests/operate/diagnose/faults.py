@@ -78,8 +78,11 @@ def fault(
     )
 
 
-def watched(**in_one_zone: Callable[[int], float]) -> dict[str, dict[str, Any]]:
-    """What canaries see in two zones: all is well but for these metrics in one of them."""
+def watched(**in_one_zone: Callable[[int], float | None]) -> dict[str, dict[str, Any]]:
+    """What canaries see in two zones: all is well but for these metrics in one of them.
+
+    ``None`` is a run that published nothing.
+    """
     well = {
         "CanaryConnectTime": constant(1),
         "CanaryAnswerTime": constant(50),
@@ -1450,6 +1453,14 @@ _ROWS = {
     "LLD803: a zone that gets no answers": fault(
         "100 % of the canary's runs in use1-az1 got no answer & this ended at 03:43",
         canary=watched(CanaryUnreachable=between(20, 43, 1, 0)),
+    ),
+    "LLD806: answers that one zone waits for, though it connects fast": fault(
+        "answers take 2,500 ms from use1-az1 (median), from the other zones 50 ms & takes 1 ms",
+        canary=watched(CanaryAnswerTime=from_minute(30, 50, 2500)),
+    ),
+    "LLD805: a canary that fell silent in one zone": fault(
+        "the canary in use1-az1 has been silent since 03:30",
+        canary=watched(CanaryUnreachable=lambda minute: None if minute >= 30 else 0),
     ),
     "LLD804: the runtime's name leads out of the zone": fault(
         "in use1-az1 the runtime's name gave another zone's address in 100 % of",

@@ -103,7 +103,7 @@ class Scenario:
     created: float | None = None
     log_group: bool = True
     # what the canary in each zone publishes, by metric
-    canary: dict[str, dict[str, PerMinute]] = field(default_factory=dict)
+    canary: dict[str, dict[str, Callable[[int], float | None]]] = field(default_factory=dict)
 
     @property
     def start(self) -> datetime:
@@ -415,9 +415,11 @@ class Scenario:
                 )
         for zone, seen in self.canary.items():
             for metric, of_canary in seen.items():
+                if (value := of_canary(minute)) is None:
+                    continue
                 of_zone = frozenset({("EndpointName", ENDPOINT), ("Zone", zone)})
                 key = ("LowLatencyEndpoint", metric, of_zone)
-                account.data.setdefault(key, {})[time] = [(of_canary(minute), 1)]
+                account.data.setdefault(key, {})[time] = [(value, 1)]
         for metric, function in self.multi_model.items():
             value, weight = function(minute), max(requests, 1)
             if metric == "ModelCacheHit":

@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
 
-from ...account.canary import ZoneReading
+from ...account.canary import ZoneReading, answer_difference
 from ...account.metrics import Series, median
-from ...facts.canary_metrics import PATH_MINUTES
+from ...facts.canary_metrics import (
+    DIFFERENCE_MINUTES,
+    LONGEST_CONNECT_MS,
+    OUT_OF_ZONE_MINUTES,
+    PATH_MINUTES,
+    UNREACHABLE_MINUTES,
+)
 from ...report.numbers import milliseconds, percent
 from . import thresholds as const
 from .findings import Evidence, Finding, finding
 from .measurements import Measurements
 from .view import runs
 
-_OFTEN = 0.05
-"""Share of the runs from which a name answers out of the zone, and from which answers are lost."""
 _SHOWN = 3
 """Stretches of one zone that a finding shows, the longest."""
 
 
 def paths(m: Measurements) -> Iterator[Finding]:
-    """A slow path, a lost zone, a name that leads out of the zone: one finding each, with the zones."""
-    slow = [reading for reading in m.canary if _is_slow(m, reading)]
+    """One finding for each kind of trouble on a path, with its zones.
+
+    Each is found where the canary's alarm on it would be on: one rule, of ``facts.canary_metrics``.
+    """
+    slow = [reading for reading in m.canary if reading.path_is_slow]
     if slow:
         shown = [evidence for reading in slow for evidence in _slow_path(m, reading, slow)]
         yield finding("LLD802", *shown, at=_zones(slow))
-    lost = [reading for reading in m.canary if _share(reading.unreachable) >= _OFTEN]
+    lost = [reading for reading in m.canary if _no_answers(reading)]
     if lost:
         shown = [evidence for reading in lost for evidence in _no_answer(m, reading)]
         yield finding("LLD803", *shown, at=_zones(lost))
-    abroad = [reading for reading in m.canary if _share(reading.out_of_zone) >= _OFTEN]
+    abroad = [reading for reading in m.canary if reading.leads_out]
     if abroad:
         shown = [evidence for reading in abroad for evidence in _out_of_zone(m, reading)]
         yield finding("LLD804", *shown, risk=True, at=_zones(abroad))
-
-
-def _is_slow(m: Measurements, reading: ZoneReading) -> bool:
-    """Whether the path was slow for as long as its alarm takes."""
-    stretches = _stretches(m, _slow(reading))
-    return any(len(stretch) >= PATH_MINUTES for stretch in stretches)
-
-
-def _slow(reading: ZoneReading) -> list[datetime]:
-    points = reading.connect.points.items()
-    return sorted(time for time, took in points if took > reading.longest_connect)
+    silent = [reading for reading in m.canary if _silences(reading)]
+    if silent:
+        shown = [evidence for reading in silent for evidence in _silence(m, reading)]
+        yield finding("LLD805", *shown, risk=True, at=_zones(silent))
+    yield from _late_answers(m, slow + lost)
 
 
 def _slow_path(
@@ -62,7 +63,22 @@ def _slow_path(
             f"is {milliseconds(reading.longest_connect)}"
         )
 
-    return _dated(m, reading.zone, reading.connect, _slow(reading), words)
+    bad = _stretches(reading, reading.slow_connects, PATH_MINUTES)
+    return _dated(m, reading, reading.connect, bad, words)
+
+
+def _no_answers(reading: ZoneReading) -> list[list[datetime]]:
+    """Times without an answer as long as the alarm takes; missed runs count, as it counts them."""
+    lost = set(reading.lost_runs)
+    rows = reading.lasting({*lost, *reading.missed_runs}, UNREACHABLE_MINUTES)
+    return [row for row in rows if 2 * len(lost.intersection(row)) > len(row)]
+
+
+def _silences(reading: ZoneReading) -> list[list[datetime]]:
+    """The same of which most are runs that were missed."""
+    answered = _no_answers(reading)
+    rows = reading.lasting({*reading.lost_runs, *reading.missed_runs}, UNREACHABLE_MINUTES)
+    return [row for row in rows if row not in answered]
 
 
 def _no_answer(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
@@ -70,7 +86,8 @@ def _no_answer(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
         share = percent(_share_within(reading.unreachable, times))
         return f"{share} of the canary's runs in {reading.zone} got no answer"
 
-    return _dated(m, reading.zone, reading.unreachable, _above_zero(reading.unreachable), words)
+    bad = _stretches(reading, reading.lost_runs, UNREACHABLE_MINUTES)
+    return _dated(m, reading, reading.unreachable, bad, words)
 
 
 def _out_of_zone(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
@@ -81,18 +98,67 @@ def _out_of_zone(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
             "canary's runs"
         )
 
-    return _dated(m, reading.zone, reading.out_of_zone, _above_zero(reading.out_of_zone), words)
+    bad = _stretches(reading, reading.runs_abroad, *OUT_OF_ZONE_MINUTES)
+    return _dated(m, reading, reading.out_of_zone, bad, words)
+
+
+def _silence(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
+    """When a canary was silent, and whether it still is."""
+    for row in _silences(reading)[-_SHOWN:]:
+        start, end = row[0], row[-1] + m.period
+        since = (
+            f"since {m.clock(start)}" if reading.unreachable else f"since before {m.clock(start)}"
+        )
+        lasts = end >= m.end
+        when = since if lasts else f"from {m.clock(start)} to {m.clock(end)}"
+        words = f"the canary in {reading.zone} {'has been' if lasts else 'was'} silent {when}"
+        yield Evidence(words, start, end)
+
+
+def _late_answers(m: Measurements, known: list[ZoneReading]) -> Iterator[Finding]:
+    """Answers that one zone waits for longer than another, where its path does not say why."""
+    stated = [
+        limit.value
+        for variant in m.variants
+        for (metric, _), limit in variant.thresholds.items()
+        if metric == "OverheadLatency"
+    ]
+    difference = answer_difference(m.canary, max([LONGEST_CONNECT_MS, *stated]))
+    if difference is None:
+        return
+    length = max(m.period, timedelta(minutes=DIFFERENCE_MINUTES))
+    zones = [each for each in m.canary if each.zone in difference.slow and each not in known]
+    shown = []
+    for reading in zones:
+        starts = difference.slow[reading.zone]
+        times = [
+            time
+            for time in reading.answer.times
+            if any(0 <= (time - s) / length < 1 for s in starts)
+        ]
+        connect = milliseconds(reading.connect.only(times).median)
+        others = [other for other in m.canary if other.zone not in difference.slow]
+        usual = median(
+            v for v in (each.answer.only(times).median for each in others) if v is not None
+        )
+        words = (
+            f"answers take {milliseconds(reading.answer.only(times).median)} from {reading.zone} "
+            f"(median), from the other zones {milliseconds(usual)}; connecting takes {connect}; the "
+            f"limit of the difference is {milliseconds(difference.limit)}"
+        )
+        shown.append(Evidence(words, starts[0], starts[-1] + length))
+    if shown:
+        yield finding("LLD806", *shown, at=_zones(zones))
 
 
 def _dated(
     m: Measurements,
-    zone: str,
+    reading: ZoneReading,
     measured: Series,
-    bad: list[datetime],
+    stretches: list[list[datetime]],
     words: Callable[[list[datetime]], str],
 ) -> Iterator[Evidence]:
     """Evidence of the longest bad stretches by time, then of the others, and since when it is well."""
-    stretches = _stretches(m, bad)
     longest = sorted(stretches, key=len, reverse=True)[:_SHOWN]
     for stretch in sorted(longest):
         yield Evidence(
@@ -100,7 +166,7 @@ def _dated(
         )
     others = [stretch for stretch in stretches if stretch not in longest]
     if others:
-        text = f"and {len(others)} shorter stretches in {zone}"
+        text = f"and {len(others)} shorter stretches in {reading.zone}"
         yield Evidence(text, others[0][0], others[-1][-1] + m.period)
 
 
@@ -112,28 +178,23 @@ def _over(m: Measurements, measured: Series, stretch: list[datetime]) -> str:
     return f"; this ended at {m.clock(stretch[-1] + m.period)}"
 
 
-def _stretches(m: Measurements, bad: list[datetime]) -> list[list[datetime]]:
-    """Bad times without a long gap between them; single ones only where there are no others."""
+def _stretches(
+    reading: ZoneReading, bad: Iterable[datetime], minutes: int, breaching: int = 0
+) -> list[list[datetime]]:
+    """Bad times without a long gap between them; those of an alarm, where there are such."""
+    times = sorted(bad)
     stretches = [
-        [time for time in bad if first <= time <= last]
-        for first, last in runs(bad, const.PERIODS * m.period)
+        [time for time in times if first <= time <= last]
+        for first, last in runs(times, const.PERIODS * reading.period)
     ]
-    longer = [stretch for stretch in stretches if len(stretch) >= PATH_MINUTES]
-    return longer or stretches
-
-
-def _above_zero(series: Series) -> list[datetime]:
-    return sorted(time for time, value in series.points.items() if value > 0)
+    alarmed = [stretch for stretch in stretches if reading.alarms(stretch, minutes, breaching)]
+    return alarmed or stretches
 
 
 def _share_within(series: Series, times: list[datetime]) -> float:
     """Share of the runs from the first to the last of these times."""
     inside = [time for time in series.times if times[0] <= time <= times[-1]]
-    return _share(series.only(inside))
-
-
-def _share(answers: Series) -> float:
-    return answers.mean or 0.0
+    return series.only(inside).mean or 0.0
 
 
 def _zones(readings: list[ZoneReading]) -> str:

@@ -298,7 +298,9 @@ def zones_answer(context: VerificationContext, reading: ZoneReading) -> Outcome:
     lost, runs = reading.unreachable.sum, len(reading.unreachable)
     if not runs:
         return unknown("the canary has been silent for 15 minutes", "Read its log.")
-    if lost:
+    if since := reading.silent_since:
+        return unknown(f"the canary has been silent since {since:%H:%M}", "Read its log.")
+    if reading.is_unreachable:
         return failed(
             f"{readable(lost)} of the canary's {runs} runs got no answer",
             "Read its log: which step failed? LLV303 checks who may connect.",
@@ -312,7 +314,7 @@ def zones_answer(context: VerificationContext, reading: ZoneReading) -> Outcome:
     times = f"connecting {milliseconds(connect or 0)}"
     if answer is not None:
         times += f", the answer {milliseconds(answer)}"
-    return passed(f"{runs} of {runs} runs answered; medians: {times}")
+    return passed(f"{readable(runs - lost)} of {runs} runs answered; medians: {times}")
 
 
 def _own_zone(context: VerificationContext) -> str | None:
