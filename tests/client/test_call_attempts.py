@@ -22,6 +22,7 @@ from low_latency_endpoint.client.call_attempts import (
     Attempts,
     CallRules,
     StaleConnectionError,
+    UnreachedPeerError,
     is_idempotent,
 )
 from low_latency_endpoint.client.client_timing import ClientCounts, call_timing
@@ -30,6 +31,7 @@ from low_latency_endpoint.client.runtime_wire import body_bytes
 
 ZONE, REGION = "https://zone", "https://region"
 STALE = StaleConnectionError(endpoint_url=ZONE, request=None)
+UNREACHED = UnreachedPeerError(endpoint_url=ZONE, request=None)
 CLOSED = ConnectionClosedError(endpoint_url=ZONE, request=None)
 REFUSED = EndpointConnectionError(endpoint_url=ZONE, error="refused")
 
@@ -80,6 +82,8 @@ NO_TIME = ConnectTimeoutError(endpoint_url=ZONE)
         # The last retry must not meet a closed connection.
         (2, "", [(CLOSED, ""), (CLOSED, "sure"), (CLOSED, None)]),
         (0, "", [(STALE, None)]),
+        (1, "", [(UNREACHED, "sure"), (UNREACHED, None)]),
+        (5, "once", [(UNREACHED, None)]),
         # What may have been sent is not repeated unless it is idempotent.
         (1, "once", [(REFUSED, "sure"), (REFUSED, None)]),
         (1, "once", [(NO_TIME, "sure")]),
@@ -90,6 +94,8 @@ NO_TIME = ConnectTimeoutError(endpoint_url=ZONE)
         # A zone that cannot be reached is left once, on top of the retries.
         (0, "zone once", [(REFUSED, "sure"), (REFUSED, None)]),
         (1, "zone", [(REFUSED, ""), (CLOSED, "sure"), (CLOSED, None)]),
+        (1, "zone", [(UNREACHED, ""), (UNREACHED, "sure"), (UNREACHED, None)]),
+        (0, "zone once", [(UNREACHED, None)]),
         (2, "zone", [(REFUSED, ""), (CLOSED, ""), (CLOSED, "sure"), (CLOSED, None)]),
         (1, "zone that opens", [(REFUSED, ""), (REFUSED, "sure"), (REFUSED, None)]),
     ],

@@ -166,6 +166,9 @@ def test_a_cancelled_caller_hangs_up_on_both() -> None:
 class Connection:
     ends = 0
 
+    def doubt(self) -> None:
+        """Says nothing of a peer."""
+
     def interrupt(self) -> None:
         self.ends += 1
 

@@ -76,6 +76,9 @@ class Copies:
         self.does, self.ended = list(does), list[str]()
         self.sleep = AsyncPool.sleep if kind == "asyncio" else BlockingPool.sleep
 
+    def doubt(self) -> None:
+        """As a connection's."""
+
     async def __call__(self, claim: Claim) -> str:
         seconds, result = self.does.pop(0)
         claim.watch(self)

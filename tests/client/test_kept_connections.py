@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from low_latency_endpoint.client.http_connections import (
     REST_SECONDS,
     SURE_SECONDS,
     KeptConnections,
+    Peer,
     peer_watch,
 )
 
@@ -24,6 +25,7 @@ class Kept:
     name: str
     idle_since: float = 0.0
     aborted: bool = False
+    peer: Peer = field(default_factory=lambda: Peer(1.0))
 
     def abort(self) -> None:
         self.aborted = True
@@ -102,6 +104,57 @@ def test_old_ones_are_closed_and_no_more_are_kept_than_asked_for() -> None:
     third = Kept("3")
     full.put(ORIGIN, third, 3)
     assert third.aborted
+
+
+def of_peers(*peers: Peer, most: int | None = None) -> KeptConnections[Any]:
+    """Rested connections to these, the last one used last."""
+    kept: KeptConnections[Any] = KeptConnections(most)
+    for at, peer in enumerate(peers, 1):
+        kept.put(ORIGIN, Kept(str(at), peer=peer), at)
+    return kept
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_a_peer_in_doubt_gets_no_request_until_it_says_something(sure: bool) -> None:
+    silent, other = Peer(1), Peer(1)
+    kept = of_peers(silent, other, silent)
+    silent.doubted = 5
+    found, _ = kept.take(ORIGIN, 10, sure=sure)
+    assert found is not None
+    assert found.name == "2"
+    assert kept.take(ORIGIN, 10, sure=sure) == (None, 0.0)
+    silent.heard = 6
+    found, _ = kept.take(ORIGIN, 10, sure=sure)
+    assert found is not None
+    assert found.name == "3"
+
+
+def test_a_silence_closes_what_was_kept_to_that_peer_before_it() -> None:
+    silent, other = Peer(1), Peer(1)
+    kept = of_peers(silent, other, silent, silent)
+    all_of_them = list(kept._by_origin[ORIGIN])
+    kept.drop(silent, 3)
+    assert [one.name for one in all_of_them if one.aborted] == ["1", "3"]
+    assert [one.name for one in kept._by_origin[ORIGIN]] == ["2", "4"]
+
+
+def test_a_connection_in_doubt_makes_room_for_a_good_one() -> None:
+    silent, other = Peer(1), Peer(1)
+    kept = of_peers(other, silent, most=2)
+    doubtful = kept._by_origin[ORIGIN][1]
+    silent.doubted = 5
+    kept.put(ORIGIN, Kept("3", peer=other), 6)
+    assert doubtful.aborted
+    assert [one.name for one in kept._by_origin[ORIGIN]] == ["1", "3"]
+
+
+def test_an_address_is_one_peer_as_long_as_a_connection_leads_there() -> None:
+    kept: KeptConnections[Any] = KeptConnections()
+    peer = kept.peer(("192.0.2.1", 443), 1)
+    assert kept.peer(("192.0.2.1", 443), 2) is peer
+    assert kept.peer(("192.0.2.2", 443), 2) is not peer
+    del peer
+    assert kept.peer(("192.0.2.1", 443), 3).heard == 3
 
 
 def test_a_watch_hears_bytes_and_the_end() -> None:

@@ -29,6 +29,7 @@ from botocore.httpsession import get_cert_path
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
 
+from .dead_peers import dead_peers
 from .measure import ROOT, BenchmarkFailed, Run, alternate, heading, line, percentile, sized
 
 BODY = b'{"inputs": "hello world, write me a function", "parameters": {"max_new_tokens": 64}}'
@@ -262,6 +263,7 @@ def clients(rounds: int) -> None:
     show(f"{what}: time added at p50", {}, "many", "p50")
     show(f"{what}: time added at p99", {}, "many", "p99")
     show(f"{what}: processor time per request", {}, "many", "cpu")
+    dead_peers(sized(3.0, 0.3))
 
 
 def _dig(run: Run, *path: str) -> float:

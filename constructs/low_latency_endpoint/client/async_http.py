@@ -28,19 +28,19 @@ class AsyncConnection(Connection, asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._paused = False
-        self._silent_since = 0.0
         self._timer: asyncio.TimerHandle | None = None  # one per connection, not per request
         self._timer_due = NEVER
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
+        self.peer = self._pool.peer(transport.get_extra_info("peername"))
         below = transport.get_extra_info("socket")  # of TLS, too
         self._heard = peer_watch(below)
         for option in self._sockets:
             below.setsockopt(*option)
 
     def data_received(self, data: bytes) -> None:
-        self._silent_since = time.monotonic()
+        self.silent_since = self.peer.heard = time.monotonic()
         reader = self.reader
         try:
             reader.feed(data)
@@ -96,7 +96,7 @@ class AsyncConnection(Connection, asyncio.Protocol):
             if self._paused:
                 self._paused = False
                 self._transport.resume_reading()
-            self._silent_since = now = time.monotonic()
+            self.silent_since = now = time.monotonic()
             self._set_timer(now, now + self._read_seconds)
             self._waiter = self._loop.create_future()
             try:
@@ -132,7 +132,7 @@ class AsyncConnection(Connection, asyncio.Protocol):
         if self._waiter is None:
             return  # the next one that waits sets it anew
         now = time.monotonic()
-        silence_ends = self._silent_since + self._read_seconds
+        silence_ends = self.silent_since + self._read_seconds
         if now >= silence_ends and self._transport.get_write_buffer_size():
             silence_ends = now + self._read_seconds  # the peer still reads, or does not
         if now >= min(silence_ends, self._deadline):

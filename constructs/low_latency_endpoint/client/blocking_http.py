@@ -24,6 +24,7 @@ class BlockingConnection(Connection):
 
     def __init__(self, pool: BlockingPool, origin: str, sock: socket.socket) -> None:
         super().__init__(pool, origin)
+        self.peer = pool.peer(sock.getpeername())
         self._socket = sock
         self._receive = sock.recv
         self._heard = peer_watch(sock)
@@ -67,6 +68,7 @@ class BlockingConnection(Connection):
         self._set_time()
         data = self._receive(_BLOCK)
         if data:
+            self.peer.heard = time.monotonic()
             self.reader.feed(data)
         elif self.closed:
             raise ConnectionAbortedError("closed here")
@@ -75,7 +77,8 @@ class BlockingConnection(Connection):
 
     def _set_time(self) -> None:
         """Let the socket wait for the read timeout, but not beyond the call's deadline."""
-        seconds = min(self._read_seconds, self._deadline - time.monotonic())
+        self.silent_since = now = time.monotonic()
+        seconds = min(self._read_seconds, self._deadline - now)
         if seconds != self._timeout:
             if seconds <= 0:
                 raise TimeoutError("the call's deadline")

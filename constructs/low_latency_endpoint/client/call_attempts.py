@@ -33,6 +33,10 @@ class StaleConnectionError(ConnectionClosedError):  # type: ignore[misc]  # unty
     """A kept connection that the peer had closed, or closed without a byte of an answer."""
 
 
+class UnreachedPeerError(StaleConnectionError):
+    """A kept connection whose peer acknowledges nothing any more, without a byte of an answer."""
+
+
 def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bool) -> bool:
     """Whether a failed attempt may be made again."""
     if not sent:
@@ -129,6 +133,8 @@ class Attempts:
         rules = self._rules
         timed_out = isinstance(error, ReadTimeoutError | ResponseStreamingError)
         sent = not isinstance(error, NoConnectionError)
+        if isinstance(error, UnreachedPeerError) and self._leaves_zone(sent=True):
+            return 0.0
         if isinstance(error, StaleConnectionError):
             # Says nothing of the zone and nothing of the endpoint's health, so it spends nothing
             # of what protects them. RFC 9112 (9.5) and RFC 9110 (9.2.2) leave the repetition to
@@ -139,17 +145,17 @@ class Attempts:
             rules.counts.add("retries")
             rules.counts.add("reconnects")
             return 0.0
-        if (
-            not timed_out
-            and rules.route is not None
-            and rules.route.failed(self.origin)
-            and not self._failed_over
-            and (not sent or self._idempotent)
-            and self._in_time(0.0)
-        ):
-            self._failed_over = True  # on top of the retries, once
+        if not timed_out and self._leaves_zone(sent=sent):
             return 0.0
         return self._again(sent=sent, status=None, timed_out=timed_out)
+
+    def _leaves_zone(self, *, sent: bool) -> bool:
+        """Whether the next attempt goes to the regional name: once, on top of the retries."""
+        route = self._rules.route
+        if route is None or not route.failed(self.origin) or self._failed_over:
+            return False
+        self._failed_over = (not sent or self._idempotent) and self._in_time(0.0)
+        return self._failed_over
 
     def _again(self, *, sent: bool, status: int | None, timed_out: bool) -> float | None:
         rules = self._rules

@@ -135,6 +135,12 @@ class Claim:
         if connection is not None and not self._sent.done():
             self._sent.set_result(time.monotonic())
 
+    def doubt(self) -> None:
+        """Have the other copy go where its peer is known to be alive."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.doubt()
+
     def cancel(self) -> None:
         """End what the copy has begun, and let it begin nothing more."""
         with self._lock:
@@ -217,6 +223,7 @@ async def hedged(
         await race.first((*copies, sent))
         await race.first(copies, hedging.delay_seconds)
         if not copies[0].done() and not is_full() and hedging.allow():
+            claims[0].doubt()
             claims.append(Claim(sent))
             copies.append(race.start(call(claims[1])))
         winner = await _first_good(copies, race)

@@ -9,15 +9,20 @@ the answer by the time that the server needs, and a request sent in between is l
 at the socket before each use (as urllib3, and so boto3, does) sees every farewell that has come.
 For those still on their way this prefers connections that have rested; boto3 gets that rest from
 its own slowness.
+
+A peer that freezes or vanishes says nothing at all, and takes all connections to its address along.
+So what one connection learns is used for the others: see ``Peer``.
 """
 
 from __future__ import annotations
 
+import errno
 import select
 import socket
 import ssl
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -33,7 +38,7 @@ from botocore.exceptions import (
     SSLError,
 )
 
-from .call_attempts import Attempts, StaleConnectionError
+from .call_attempts import Attempts, StaleConnectionError, UnreachedPeerError
 from .client_timing import AHEAD_TIMEOUT, CLIENT_CLOSED, CallTiming
 from .http_answers import AnswerReader, MalformedAnswer, OversizedAnswer
 from .runtime_wire import Prepared
@@ -56,12 +61,32 @@ LONG_REST_SECONDS = 0.02
 C = TypeVar("C", bound="Connection")
 
 
+class Peer:
+    """An address, and what its connections know of it together; times are ``time.monotonic()``'s.
+
+    In doubt from a silence until its next byte on any connection. Only a byte clears it: a frozen
+    process still accepts connections.
+    """
+
+    __slots__ = ("__weakref__", "doubted", "heard")
+
+    def __init__(self, now: float) -> None:
+        self.heard = now
+        self.doubted = 0.0
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether its kept connections have to wait for a sign of life."""
+        return self.heard <= self.doubted
+
+
 class KeptConnections(Generic[C]):
     """Idle connections by origin, those used last at the end; safe across threads."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most
         self._by_origin: dict[str, list[C]] = {}
+        self._peers: weakref.WeakValueDictionary[Any, Peer] = weakref.WeakValueDictionary()
         self._wary_until: dict[str, float] = {}
         self._lock = threading.RLock()  # abort() of a connection comes back here
         self._closed = False
@@ -72,14 +97,38 @@ class KeptConnections(Generic[C]):
             kept = self._by_origin.get(origin)
             if kept is None:
                 self._by_origin[origin] = kept = []
-            if self._closed or (self._most is not None and len(kept) >= self._most):
+            if self._closed or (self._most is not None and not self._has_room(kept)):
                 connection.abort()
                 return
             connection.idle_since = now
             kept.append(connection)
 
+    def _has_room(self, kept: list[C]) -> bool:
+        """Whether one more may be kept, in place of one whose peer is in doubt if need be."""
+        if len(kept) < (self._most or 0):
+            return True
+        place = next((n for n, one in enumerate(kept) if one.peer.in_doubt), None)
+        if place is None:
+            return False
+        kept.pop(place).abort()
+        return True
+
+    def peer(self, address: Any, now: float) -> Peer:
+        """What is known of an address."""
+        with self._lock:
+            return self._peers.setdefault(address, Peer(now))
+
+    def drop(self, peer: Peer, since: float) -> None:
+        """Close those to a peer that were kept before a moment, from which on it was silent."""
+        with self._lock:
+            for kept in self._by_origin.values():
+                suspects = [one for one in kept if one.peer is peer and one.idle_since <= since]
+                for connection in suspects:
+                    kept.remove(connection)
+                    connection.abort()
+
     def take(self, origin: str, now: float, *, sure: bool) -> tuple[C | None, float]:
-        """A connection for the next request.
+        """A connection for the next request, to a peer that is not in doubt.
 
         The one used last among those that have rested: the others may grow old and go. When none
         has, the one that has rested longest; for a call that has to be ``sure`` not before half a
@@ -96,16 +145,22 @@ class KeptConnections(Generic[C]):
             kept.pop(0).abort()
         wary = now < self._wary_until.get(origin, 0.0)
         rested = now - (LONG_REST_SECONDS if wary and sure else REST_SECONDS)
+        oldest = -1
         for place in range(len(kept) - 1, -1, -1):
-            if kept[place].idle_since <= rested:
+            connection = kept[place]
+            peer = connection.peer
+            if peer.heard <= peer.doubted:  # in_doubt, without a call for each
+                continue
+            if connection.idle_since <= rested:
                 return kept.pop(place), 0.0
-        if not kept:
+            oldest = place
+        if oldest < 0:
             return None, 0.0
         if sure and not wary:
             rested = now - SURE_SECONDS
-        if (sure or wary) and kept[0].idle_since > rested:
-            return None, kept[0].idle_since - rested
-        return kept.pop(0), 0.0
+        if (sure or wary) and kept[oldest].idle_since > rested:
+            return None, kept[oldest].idle_since - rested
+        return kept.pop(oldest), 0.0
 
     def beware(self, origin: str, now: float) -> None:
         """Take note of a peer that ends connections without a word."""
@@ -145,15 +200,24 @@ def peer_watch(sock: socket.socket) -> Callable[[], bool]:
 NEVER = float("inf")
 # The peer's farewell or its reset, before a byte of an answer.
 _ENDS = (MalformedAnswer, ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
+# The kernel's word that nobody acknowledges what was sent, or that no way leads there.
+_UNREACHED = frozenset(
+    getattr(errno, name)
+    for name in ("ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "EHOSTDOWN", "ENETDOWN")
+    if hasattr(errno, name)
+)
 Prepare = Callable[[str], Prepared]  # of an origin
 
 
 class Connection(ABC):
     """One connection, one exchange at a time; the answer is in its reader."""
 
+    peer: Peer
+
     def __init__(self, pool: Pool[Any], origin: str) -> None:
         self.origin = origin
         self.idle_since = 0.0
+        self.silent_since = 0.0  # from the wait's begin or the last byte, while one waits
         self.closed = False
         self.reader = AnswerReader()
         self._pool = pool
@@ -177,6 +241,9 @@ class Connection(ABC):
                 await self._read()
         except (OSError, MalformedAnswer) as error:
             raise self._said(error) from error
+        except BaseException:  # a caller that waits no longer
+            self.doubt()
+            raise
         reader.keep = reader.keep and sent
 
     async def part(self, deadline: float) -> bytes:
@@ -188,6 +255,9 @@ class Connection(ABC):
                 await self._read()
         except (OSError, MalformedAnswer) as error:
             raise self._said(error) from error
+        except BaseException:
+            self.doubt()
+            raise
         data = b"".join(reader.parts)
         reader.parts.clear()
         return data
@@ -196,21 +266,52 @@ class Connection(ABC):
         """Its exchange is over, or is left in the middle."""
         self._pool.give_back(self)
 
+    def doubt(self) -> None:
+        """Use no other connection to a peer that, since it was asked, has said nothing on any.
+
+        For a caller who waits no longer. After as long as a new connection may take, close them.
+        """
+        now = time.monotonic()
+        if self._is_silent(now) and self.peer.heard <= self.silent_since:
+            self.peer.doubted = now
+            if now - self.silent_since >= self._pool.connect_seconds:
+                self._pool.drop(self.peer, self.silent_since)
+
     def _said(self, error: Exception) -> HTTPClientError:
-        """botocore's error for what went wrong after the request went out."""
-        # The kernel's own time-out has a number: nobody acknowledges what was sent.
-        if isinstance(error, TimeoutError) and error.errno is None:
-            return ReadTimeoutError(endpoint_url=self.origin, error=error)
+        """botocore's error for what went wrong after the request went out.
+
+        What ends without a byte says something of the connections kept meanwhile, too.
+        """
+        number = error.errno if isinstance(error, OSError) else None
+        kind: type[HTTPClientError] = ConnectionClosedError
         if isinstance(error, OversizedAnswer):
             return ResponseStreamingError(endpoint_url=self.origin, error=error)
-        stale = (
+        if number in _UNREACHED:
+            self._fell_silent()
+            if self._reused and not self.reader.started:
+                kind = UnreachedPeerError
+        elif isinstance(error, TimeoutError):
+            if self._is_silent(time.monotonic()):
+                self._fell_silent()
+            return ReadTimeoutError(endpoint_url=self.origin, error=error)
+        elif (
             self._reused
             and not self._ended_here  # which says nothing of the peer
             and not self.reader.started
             and isinstance(error, _ENDS)
-        )
-        kind = StaleConnectionError if stale else ConnectionClosedError
+        ):
+            self._pool.drop(self.peer, self.silent_since)
+            kind = StaleConnectionError
         return kind(endpoint_url=self.origin, error=error, request=None)
+
+    def _is_silent(self, now: float) -> bool:
+        """Whether no byte of the answer has come, or none for long: a trickle is life."""
+        return not self.reader.started or now - self.silent_since >= self._pool.read_seconds / 2
+
+    def _fell_silent(self) -> None:
+        """Close what was kept before, and have the rest wait for the peer's next sign of life."""
+        self.peer.doubted = time.monotonic()
+        self._pool.drop(self.peer, self.silent_since)
 
     @abstractmethod
     async def _send(self, data: bytes) -> bool:
@@ -255,7 +356,7 @@ class Pool(ABC, Generic[C]):
         self.read_seconds = timing.read_timeout.total_seconds()
         self.sockets = sockets
         self.closed = False
-        self._connect_seconds = timing.connect_timeout.total_seconds()
+        self.connect_seconds = timing.connect_timeout.total_seconds()
         self._ahead_seconds = max(timing.connect_timeout, AHEAD_TIMEOUT).total_seconds()
         self._tls = tls
         self._most = most
@@ -278,14 +379,14 @@ class Pool(ABC, Generic[C]):
         reused = connection is not None
         if connection is None:
             left = attempts.deadline - time.monotonic()
-            connection = await self._connect(origin, min(self._connect_seconds, left))
+            connection = await self._connect(origin, min(self.connect_seconds, left))
         try:
             data = prepared.signed(body)
             attempts.sending(connection)
             await connection.exchange(data, attempts, stream=stream, reused=reused)
         except BaseException as error:  # a signal's, a cancellation: half an answer is no use
             connection.abort()
-            if isinstance(error, StaleConnectionError):
+            if type(error) is StaleConnectionError:
                 self._kept.beware(origin, time.monotonic())
             raise
         return connection
@@ -304,6 +405,14 @@ class Pool(ABC, Generic[C]):
         for connection in good:
             self._kept.put(origin, connection, time.monotonic())
         return len(good)
+
+    def peer(self, address: Any) -> Peer:
+        """What is known of a connection's other end."""
+        return self._kept.peer(address, time.monotonic())
+
+    def drop(self, peer: Peer, since: float) -> None:
+        """Close the idle connections to a peer that were kept before a moment."""
+        self._kept.drop(peer, since)
 
     def lost(self, connection: C) -> None:
         """Forget a connection that has ended."""
