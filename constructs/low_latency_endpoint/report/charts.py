@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from .numbers import milliseconds
+from .numbers import milliseconds, readable
 
 #: By name: on light paper, and on dark.
 COLOURS = {
@@ -70,7 +70,8 @@ class Panel:
     def in_words(self, value: float) -> str:
         if self.unit == " ms":
             return milliseconds(value)
-        return f"{value:,.0f}{self.unit}"
+        small = 0 < abs(value) < 1  # which is not zero
+        return f"{readable(value, 2) if small else f'{value:,.0f}'}{self.unit}"
 
 
 @dataclass(frozen=True)

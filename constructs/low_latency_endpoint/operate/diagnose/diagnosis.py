@@ -17,7 +17,7 @@ from ...report.numbers import milliseconds
 from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
-from .thresholds import ERROR_RATE, PERIODS, SLOW_OF_PERIODS
+from .thresholds import DOUBLED, ERROR_RATE, PERIODS, SLOW_OF_PERIODS
 from .view import VariantView, runs
 
 IMPOSSIBLE = rule(
@@ -67,6 +67,7 @@ def breakdown(of: Mapping[str, MetricSeries]) -> list[BreakdownRow]:
 
 
 _STATISTICS = ("p50", "p90", "p99", "Average")
+_RARE = 0.05  # share of the requests at either end that a range leaves out
 _PARTS = {
     "model": "ModelLatency",
     "overhead": "OverheadLatency",
@@ -87,6 +88,8 @@ class Split:
     worst: tuple[datetime, float] | None
     limits: Mapping[str, float] = field(default_factory=dict)
     over: bool = False
+    # lowest and highest period by percentile, where no mean of them is any request's
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         percentiles = {"p50": self.p50, "p90": self.p90, "p99": self.p99}
@@ -134,6 +137,9 @@ def unjudged(m: Measurements) -> Iterator[Unjudged]:
                 yield Unjudged(name, "no_latency_data")
 
 
+State = Literal["healthy", "at_risk", "faulty", "not_judged"]
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What was measured, and what it points to."""
@@ -144,7 +150,16 @@ class Diagnosis:
     @property
     def healthy(self) -> bool | None:
         """Whether nothing was found; ``None`` where not all of it could be judged."""
-        return False if self.findings else None if self.unjudged else True
+        return {"healthy": True, "not_judged": None}.get(self.state, False)
+
+    @property
+    def state(self) -> State:
+        """The verdict in one word, the same in each output."""
+        if any(not finding.risk for finding in self.findings):
+            return "faulty"
+        if self.findings:
+            return "at_risk"
+        return "not_judged" if self.unjudged else "healthy"
 
     @property
     def unjudged(self) -> list[Unjudged]:
@@ -166,7 +181,7 @@ class Diagnosis:
             "period_seconds": int(m.period.total_seconds()),
             "healthy": self.healthy,
             "verdict": {
-                "state": {True: "healthy", False: "sick", None: "not_judged"}[self.healthy],
+                "state": self.state,
                 "faults": sum(not finding.risk for finding in self.findings),
                 "risks": sum(finding.risk for finding in self.findings),
                 "not_judged": list(map(json_safe, self.unjudged)),
@@ -214,15 +229,30 @@ def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
                 max(series.points.items(), key=lambda item: item[1]) if series else None,
                 {s: limit.value for s, limit in limits.items()},
                 any((means.get(s) or 0) > limit.value for s, limit in limits.items()),
+                dict(_ranges(variant, metric, counts)),
             )
         )
     return found
+
+
+def _ranges(
+    variant: VariantReading, metric: str, counts: Series
+) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Percentiles that doubled within the window: their mean is one that no request had."""
+    for statistic in _STATISTICS[:3]:
+        periods = variant.get(metric, statistic)
+        low = periods.weighted_percentile(counts, _RARE)
+        high = periods.weighted_percentile(counts, 1 - _RARE)
+        if low is not None and high is not None and high >= DOUBLED * low:
+            yield statistic, (low, high)
 
 
 def _split_dict(split: Split) -> dict[str, Any]:
     worst = {"time": split.worst[0].isoformat(), "value": split.worst[1]} if split.worst else None
     content = {**asdict(split), "worst": worst, "limit": split.limit or None}
     content["limits_ms"] = content.pop("limits")
+    content["ranges_ms"] = {name: list(ends) for name, ends in content.pop("ranges").items()}
+    content.update(dict.fromkeys(content["ranges_ms"]))
     del content["over"]
     return content
 
@@ -292,6 +322,9 @@ def _onset(view: VariantView, metric: str, statistic: str, limit: float, series:
     start, last = runs(bad, PERIODS * view.period)[-1]
     before = series.between(view.measurements.start, start).without(bad).median
     since = series.only(time for time in bad if time >= start).median
+    if metric == ERRORS:  # a share of the requests from then on, as every other share
+        span = series.between(start, last + view.period)
+        since = span.weighted_mean(view.get("Invocations", "Sum"))
     assert since is not None
     lasts = last in series.times[-SLOW_OF_PERIODS:]
     until = None if lasts else last + view.period

@@ -21,7 +21,17 @@ from ...report.document import (
     Tone,
 )
 from ...report.numbers import milliseconds, percent, rate, readable
-from .diagnosis import ERRORS, BreakdownRow, Diagnosis, Onset, breakdown, onsets, split
+from .diagnosis import (
+    ERRORS,
+    BreakdownRow,
+    Diagnosis,
+    Onset,
+    Split,
+    State,
+    breakdown,
+    onsets,
+    split,
+)
 from .events import Event
 from .findings import Evidence, Finding
 from .measurements import Measurements, VariantReading
@@ -32,11 +42,16 @@ CLOUDWATCH_LACKS = (
     "network only what a canary measures."
 )
 OF_PERIODS = (
-    "Percentiles are means over the periods, weighted by requests; CloudWatch has no "
-    "percentiles for OverheadLatency."
+    "Percentiles are means over the periods, weighted by requests, or from low to high where they "
+    "doubled; CloudWatch has no percentiles for OverheadLatency."
 )
 
-_VERDICTS: dict[bool | None, Tone] = {True: "good", False: "bad", None: "careful"}
+_VERDICTS: dict[State, tuple[str, Tone]] = {
+    "healthy": ("Healthy", "good"),
+    "at_risk": ("At risk", "careful"),
+    "faulty": ("Faulty", "bad"),
+    "not_judged": ("Not judged", "careful"),
+}
 _UNJUDGED = {
     "no_requests": "no request in the window.",
     "requests_ended": "no request since {since}; earlier requests were judged.",
@@ -87,7 +102,7 @@ def document(diagnosis: Diagnosis) -> Document:
         parts,
         ", ".join(filter(None, told)),
         verdict(diagnosis),
-        _VERDICTS[diagnosis.healthy],
+        _VERDICTS[diagnosis.state][1],
     )
 
 
@@ -99,7 +114,7 @@ def verdict(diagnosis: Diagnosis) -> str:
         faults = len(found) - risks
         parts = [f"{faults} finding{'s' * (faults != 1)}"] if faults else []
         parts += [f"{risks} risk{'s' * (risks != 1)}"] if risks else []
-        return f"{' and '.join(parts)}."
+        return f"{_VERDICTS[diagnosis.state][0]}: {' and '.join(parts)}."
     if not any(v.get("Invocations", "Sum").sum for v in m.variants):
         return "Nothing to judge: no request in the window."
     if unjudged:
@@ -222,7 +237,8 @@ def _split_table(m: Measurements, variant: VariantReading) -> Table:
         [
             (
                 each.part,
-                *map(milliseconds, (each.p50, each.p90, each.p99, each.average)),
+                *(_percentile(each, name) for name in ("p50", "p90", "p99")),
+                milliseconds(each.average),
                 f"{milliseconds(each.worst[1])} {m.clock(each.worst[0])}" if each.worst else "-",
                 Cell(
                     each.limit or ("not stated" if each.part != "client" else ""),
@@ -233,6 +249,15 @@ def _split_table(m: Measurements, variant: VariantReading) -> Table:
         ],
         align="lrrrrrl",
     )
+
+
+def _percentile(part: Split, name: str) -> str:
+    """One number, or the two between which the periods' are, without the first one's unit."""
+    if name not in part.ranges:
+        return milliseconds(getattr(part, name))
+    low, high = map(milliseconds, part.ranges[name])
+    unit = high.rpartition(" ")[2]
+    return f"{low.removesuffix(f' {unit}')}-{high}"
 
 
 def _breakdown_table(title: str, word: str, found: list[BreakdownRow]) -> Table:

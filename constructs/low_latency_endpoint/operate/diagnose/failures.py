@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -135,9 +136,12 @@ def _full_times(view: VariantView, failed: Series) -> list[datetime]:
 def _count(view: VariantView, failed: Series, words: str, share: float) -> Evidence:
     times = sorted(t for t, v in failed.points.items() if v > 0)
     worst = max(times, key=lambda t: failed.points[t])
+    came = view.get("Invocations", "Sum").sum
+    of_all = came and math.isclose(share, failed.sum / came)
+    span = "window" if of_all else "worst stretch"
     return view.over(
         times,
-        f"{failed.sum:,.0f} {words}, {percent(share)} of the requests, in "
+        f"{failed.sum:,.0f} {words}, {percent(share)} of the requests of the {span}, in "
         f"{len(times)} of {len(view.get('Invocations', 'Sum'))} periods, most at "
         f"{view.measurements.clock(worst)}",
     )
