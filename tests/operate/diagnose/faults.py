@@ -418,84 +418,6 @@ _ROWS = {
         cpu=lambda m: 97 if m % 10 == 2 else 40,
         latency=lambda m, i: 400 if m % 10 == 2 else 40,
     ),
-    "LLD501: two of six instances grow": fault(
-        "latency grows while the load stays the same (LLD133) & slow too: & the 4 others 4",
-        over=60,
-        of=_six,
-        latency=lambda m, i: 40 * (1 + 4 * m / 60) if i in (1, 4) else 40,
-    ),
-    "LLD133: six instances of six grow": fault(
-        "ModelLatency p99 grew from", over=60, of=_six, latency=lambda m, i: 40 * (1 + 4 * m / 60)
-    ),
-    "LLD501: one of six instances pauses every six minutes": fault(
-        "slow at regular intervals (LLD131): slow every 6 min & i-2: ModelLatency 4 & the 5 others 4",
-        over=60,
-        of=_six,
-        latency=lambda m, i: 400 if m % 6 == 0 and i == 2 else 40,
-    ),
-    "LLD131: six of six instances pause every six minutes": fault(
-        "slow every 6 min", over=60, of=_six, latency=_every(6)
-    ),
-    "LLD131: one of six instances in turn pauses every six minutes": fault(
-        "slow every 6 min",
-        over=120,
-        of=_six,
-        minutes=120,
-        latency=lambda m, i: 400 if m % 6 == 0 and i == m // 6 % 6 else 40,
-    ),
-    "LLD503: a zone that pauses every six minutes": fault(
-        "slow at regular intervals (LLD131) & us-east-1b: ModelLatency 4",
-        over=60,
-        zones=_ZONES,
-        latency=lambda m, i: 400 if m % 6 == 0 and i % 2 else 40,
-    ),
-    "LLD501: single slow minutes of one instance of six": fault(
-        "single periods are slow from time to time (LLD136) & i-2: ModelLatency 4",
-        over=120,
-        of=_six,
-        minutes=120,
-        latency=lambda m, i: 400 if m in _SINGLE and i == 2 else 40,
-    ),
-    "LLD136: single slow minutes, each of another instance": fault(
-        "slow 18 times",
-        over=120,
-        of=_six,
-        minutes=120,
-        latency=lambda m, i: 400 if m in _SINGLE and i == m // 5 % 6 else 40,
-    ),
-    "LLD501: one of six instances grows cold in a pause without requests": fault(
-        "(LLD132) & i-2: ModelLatency 5",
-        over=120,
-        of=_six,
-        minutes=120,
-        tps=between(30, 70, 0, 300),
-        cpu=constant(20),
-        latency=slow(70, 76, 500, instances=range(2, 3)),
-    ),
-    "LLD122: a fleet that goes out and in, each new instance cold, metrics per instance": fault(
-        "6 scaling activities",
-        of=_flapping,
-        enhanced=True,
-        latency=lambda m, i: 500 if i == 2 and m % 20 < 3 else 40,
-    ),
-    "LLD129: an instance that leaves every twelve minutes": fault(
-        "1 of 4 instances stopped serving 9 times, every 12 min & each time for 3 min",
-        "containers[].environment",
-        over=120,
-        of=_leaving,
-    ),
-    "LLD129: an instance that leaves from time to time": fault(
-        "1 of 4 instances stopped serving 5 times, 13 to 30 min apart",
-        over=120,
-        of=_leaving,
-        begins=(12, 37, 50, 80, 101),
-    ),
-    "LLD135: an instance that leaves twice": fault(
-        "1 of 4 instances stopped serving at 02:20 & 1 of 4 instances stopped serving at 03:20",
-        over=120,
-        of=_leaving,
-        begins=(20, 80),
-    ),
     "LLD132: cold after a pause without requests": fault(
         "slow for up to 6 min after a pause without requests (02:30-03:10)",
         "warm_up.keep_warm",
@@ -556,6 +478,13 @@ _ROWS = {
         "instances.max: 12 & throughput.tps_per_instance",
         of=saturated,
         tps=from_minute(25, 200, 400),
+    ),
+    "LLD102: a fleet as full as while it was fast, slow since one minute": fault(
+        "CPU at 97 % & from 03:25 on & no deployment and no new instances then",
+        "instances.max",
+        of=saturated,
+        tps=constant(1900),
+        cpu=constant(97),
     ),
     "LLD103: a scale-out that AWS has no capacity for": fault(
         "3 scaling activities failed & AWS has no more instances",
@@ -908,6 +837,22 @@ _ROWS = {
         most=8,
         used=30,
         environment={"SAGEMAKER_MODEL_SERVER_WORKERS": "2"},
+    ),
+    "LLD121: six batches of an update, each cold for two minutes": fault(
+        "the start of i-0 at 03:06 & 6 times, never in three of five periods",
+        over=60,
+        enhanced=True,
+        instances=constant(6),
+        arrives={i: 6 + 9 * i for i in range(6)},
+        latency=lambda m, i: 400 if 0 <= m - 6 - 9 * i < 2 else 40,
+    ),
+    "LLD121: six scale-outs, each new instance cold for two minutes": fault(
+        "the scale-out to 5 instances & 6 times, never in three of five periods",
+        over=60,
+        instances=lambda m: 4 + (m + 5) // 10,
+        tps=lambda m: 400 + 80 * ((m + 5) // 10),
+        latency=lambda m, i: 400 if i >= 4 and 0 <= m - 5 - 10 * (i - 4) < 2 else 40,
+        activities=[Scaled(10 * n, 5 + n, took=5) for n in range(6)],
     ),
     "LLD121: a cold fleet, and a saturated one later": fault(
         "in 8 of & the scale-out to 8 instances at 03:18",
@@ -1298,6 +1243,84 @@ _ROWS = {
     "LLD113: a tail beside as many at once as chance brings together": fault(
         "times p50", spread=1.0, tps=constant(40), in_flight=constant(16)
     ),
+    "LLD501: two of six instances grow": fault(
+        "latency grows while the load stays the same (LLD133) & slow too: & the 4 others 4",
+        over=60,
+        of=_six,
+        latency=lambda m, i: 40 * (1 + 4 * m / 60) if i in (1, 4) else 40,
+    ),
+    "LLD133: six instances of six grow": fault(
+        "ModelLatency p99 grew from", over=60, of=_six, latency=lambda m, i: 40 * (1 + 4 * m / 60)
+    ),
+    "LLD501: one of six instances pauses every six minutes": fault(
+        "slow at regular intervals (LLD131): slow every 6 min & i-2: ModelLatency 4 & the 5 others 4",
+        over=60,
+        of=_six,
+        latency=lambda m, i: 400 if m % 6 == 0 and i == 2 else 40,
+    ),
+    "LLD131: six of six instances pause every six minutes": fault(
+        "slow every 6 min", over=60, of=_six, latency=_every(6)
+    ),
+    "LLD131: one of six instances in turn pauses every six minutes": fault(
+        "slow every 6 min",
+        over=120,
+        of=_six,
+        minutes=120,
+        latency=lambda m, i: 400 if m % 6 == 0 and i == m // 6 % 6 else 40,
+    ),
+    "LLD503: a zone that pauses every six minutes": fault(
+        "slow at regular intervals (LLD131) & us-east-1b: ModelLatency 4",
+        over=60,
+        zones=_ZONES,
+        latency=lambda m, i: 400 if m % 6 == 0 and i % 2 else 40,
+    ),
+    "LLD501: single slow minutes of one instance of six": fault(
+        "single periods are slow from time to time (LLD136) & i-2: ModelLatency 4",
+        over=120,
+        of=_six,
+        minutes=120,
+        latency=lambda m, i: 400 if m in _SINGLE and i == 2 else 40,
+    ),
+    "LLD136: single slow minutes, each of another instance": fault(
+        "slow 18 times",
+        over=120,
+        of=_six,
+        minutes=120,
+        latency=lambda m, i: 400 if m in _SINGLE and i == m // 5 % 6 else 40,
+    ),
+    "LLD501: one of six instances grows cold in a pause without requests": fault(
+        "(LLD132) & i-2: ModelLatency 5",
+        over=120,
+        of=_six,
+        minutes=120,
+        tps=between(30, 70, 0, 300),
+        cpu=constant(20),
+        latency=slow(70, 76, 500, instances=range(2, 3)),
+    ),
+    "LLD122: a fleet that goes out and in, each new instance cold, metrics per instance": fault(
+        "6 scaling activities",
+        of=_flapping,
+        enhanced=True,
+        latency=lambda m, i: 500 if i == 2 and m % 20 < 3 else 40,
+    ),
+    "LLD129: an instance that leaves every twelve minutes": fault(
+        "1 of 4 instances stopped serving 9 times, every 12 min & each time for 3 min",
+        "containers[].environment",
+        over=120,
+        of=_leaving,
+    ),
+    "LLD129: an instance that leaves from time to time": fault(
+        "1 of 4 instances stopped serving 5 times, 13 to 30 min apart",
+        over=120,
+        of=_leaving,
+        begins=(12, 37, 50, 80, 101),
+    ),
+    "LLD135: an instance that leaves twice": fault(
+        "1 of 4 instances stopped serving at 02:20 & 1 of 4 instances stopped serving at 03:20",
+        over=120,
+        of=_leaving,
+        begins=(20, 80),
+    ),
     "LLD124: a burstable type without credits": fault(
         "CPU at 20 % & baseline of ml.t2.medium",
         "instance_type",
@@ -1445,6 +1468,34 @@ _ROWS = {
         "client p99 400 ms & outside of SageMaker",
         "client_zones.ids",
         client_latency={"p99": 400.0},
+    ),
+    "LLD809: callers whose idle connections died": fault(
+        "client p99 60.0 s is a time limit of 60 s, client p50 90 ms",
+        of=_few_requests,
+        latency=slow(0, 60, 40),
+        client_latency={"p50": 90.0, "p99": 60_050.0},
+    ),
+    "LLD809: the same in the other order, with a retry after 70 s": fault(
+        "client p99 70.2 s is a time limit of 70 s, client p50 90 ms",
+        of=_few_requests,
+        latency=slow(0, 60, 40),
+        client_latency={"p99": 70_200.0, "p50": 90.0},
+    ),
+    "LLD801: a few calls that take long, and end at no time limit": fault(
+        "client p99 52.0 s", client_latency={"p50": 60.0, "p99": 52_000.0}
+    ),
+    "LLD801: every call waits as long": fault(
+        "client p50 1,340 ms", client_latency={"p50": 1340.0, "p99": 1390.0}
+    ),
+    "LLD801: all calls wait for a time limit": fault(
+        "client p50 60.0 s", client_latency={"p50": 60_010.0, "p99": 60_050.0}
+    ),
+    "LLD405: requests that reach the time limit, as callers see it": fault(
+        "60.0 s",
+        companion="LLD801",
+        errors={"InvocationModelErrors": constant(0.03)},
+        longest_ms=constant(60_000),
+        client_latency={"p50": 60.0, "p99": 60_050.0},
     ),
     "LLD802: 20 ms more on the path of one zone": fault(
         "connecting from use1-az1 takes 21 ms (median), from the other zones 1 ms",

@@ -358,6 +358,12 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
     "an instance that leaves every twelve minutes, and nobody notices": lambda: Scenario(
         minutes=120, instances=lambda m: 7 if m % 12 < 3 else 8
     ),
+    "six batches of an update, each somewhat slower for two minutes": lambda: Scenario(
+        enhanced=True,
+        instances=constant(6),
+        arrives={i: 6 + 9 * i for i in range(6)},
+        latency=lambda m, i: 60 if 0 <= m - 6 - 9 * i < 2 else 40,
+    ),
     "an instance of six somewhat slower every six minutes": lambda: Scenario(
         enhanced=True,
         instances=constant(6),

@@ -165,17 +165,22 @@ def _alarms(measurements: Measurements) -> Iterator[Event]:
 def cold_start(view: VariantView) -> Iterator[Finding]:
     """Slow only in the minutes after new instances began to serve."""
     slow = view.slow_times
-    starts = after_starts(view, slow)
-    if not starts:
-        return
-    rest = view.typical.without(set(view.whole.slow_times))
+    if starts := after_starts(view, slow):
+        yield cold(view, starts, slow)
+
+
+def cold(view: VariantView, starts: list[Start], slow: list[datetime], hit: str = "") -> Finding:
+    """The finding about slow periods that these starts explain; ``hit`` is what else they did."""
+    rest = view.typical.without({*view.whole.slow_times, *slow})
     recovered = bool(rest.between(slow[-1], view.measurements.end))
     usual = f", a median of {milliseconds(rest.median)} otherwise" if rest.median else ""
     words = f"slow {within_minutes(view, starts)}{usual}"
-    cold = view.cause(
+    span = starts[0].first, slow[-1] + view.period
+    found = view.cause(
         "LLD121",
         *view.slow_evidence(),
-        Evidence(words, starts[0].first, slow[-1] + view.period),
+        Evidence(words, *span),
+        *([Evidence(hit, *span)] if hit else []),
         confidence="high" if recovered else "medium",
         first=colder(starts, "cold", " when traffic rises"),
     )
@@ -183,7 +188,7 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
         "It has not recovered yet: check again 10 minutes after the start. If it is still slow and a "
         "deployment was the start, roll back. "
     )
-    yield cold if recovered else replace(cold, besides=not_yet + cold.besides)
+    return found if recovered else replace(found, besides=not_yet + found.besides)
 
 
 def early_errors(view: VariantView, failed: Series, *evidence: Evidence) -> Finding | None:

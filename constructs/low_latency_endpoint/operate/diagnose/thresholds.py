@@ -63,6 +63,11 @@ WHOLE_DELAY = 1.05  # of a batch's delay: a timer fires a little early or is rou
 MANY_IN_WORK = 10.0  # requests on an instance in the mean: no moment of arrival is seen in them
 SAME_CALLERS = 1.5  # up to which rate times latency is that of callers who wait for each answer
 OUTSIDE, OUTSIDE_MS = 0.25, 5.0  # more than what a zone and a TLS connection may cost
+#: Time limits that callers set: 60 s is botocore's and 70 s what AWS advises beside SageMaker's 60 s.
+READ_TIMEOUTS_MS = tuple(
+    1000.0 * seconds for seconds in (5, 10, 15, 20, 30, 45, 60, 70, 90, 120, 180, 300, 600, 900)
+)
+TO_THE_DIGIT = 1.01  # and the answer of the next attempt
 LATE_MS = 6000  # a tenth of the time limit: slow by what makes others reach it
 LONGEST_MS, WRONG_UNIT = (
     60_000,
@@ -88,6 +93,7 @@ NEAR_LIMIT = 0.5  # of the limit, from which growth within it is worth a word
 TOOTH_PERCENT, SWING = 80.0, 20.0
 ABRUPT, CLIMB = 3, 2  # periods of a fall; a climb takes so many times longer
 TEETH, RESTARTS = 2, 0.6  # at least, and the share of them that restarts explain
+BATCHES = 3  # of new instances, each of them slow at first
 TURNS = 2  # of scaling, soon after another
 PART_LOST = 0.15  # of a fleet: the smallest part that a zone is, of six
 BEFORE, AFTER = 10, 3  # periods that are compared around the loss of instances

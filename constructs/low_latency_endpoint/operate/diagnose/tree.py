@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,6 +12,7 @@ from ...account.metrics import Series, median
 from ...plan.alarm_windows import share_beyond
 from ...report.numbers import milliseconds, percent, readable
 from . import thresholds as const
+from .contrast import contrast, step, with_step
 from .endpoint_state import drifted, endpoint_state, unless_deployed
 from .events import after_starts, cold_start, colder, within_minutes
 from .failures import Failure, errors, multi_model, silence, with_reason
@@ -19,7 +20,7 @@ from .findings import Evidence, Finding, Remedy, most_certain_first
 from .measurements import Measurements
 from .new_version import new_version, with_deployment
 from .paths import paths
-from .patterns.fleet import flapping, lost_instances
+from .patterns.fleet import cold_batches, flapping, lost_instances
 from .patterns.growth import growing, saw_tooth
 from .patterns.pattern import Matched, all_slow
 from .patterns.recurring import after_idle, periodic, scattered
@@ -31,9 +32,18 @@ from .tokens import token_times
 from .view import VariantView, runs, times_of
 
 #: The most specific first: each sees the slow periods that those before leave unexplained.
-_PATTERNS = (flapping, saw_tooth, lost_instances, after_idle, growing, periodic, scattered)
+_PATTERNS = (
+    flapping,
+    saw_tooth,
+    lost_instances,
+    after_idle,
+    growing,
+    periodic,
+    scattered,
+    cold_batches,
+)
 #: Of these the number of instances is the pattern: no single one has it.
-_OF_THE_FLEET = (flapping, lost_instances)
+_OF_THE_FLEET = (flapping, lost_instances, cold_batches)
 #: What :func:`at_the_limit` would find again as a risk.
 _OF_SCALING = ("LLD102", "LLD103", "LLD110", "LLD144", "LLD145", "LLD401")
 #: Slow causes that remain when no other fits: they do not say why requests reach the time limit.
@@ -283,8 +293,12 @@ def _cause_of_full(view: VariantView) -> Iterator[Finding]:
     if versions := list(new_version(view)):
         yield from versions
         return
+    made = contrast(view)
     for finding in saturated(view):
-        yield with_deployment(view, finding, view.bad_times)
+        told = with_deployment(view, finding, view.bad_times)
+        # As full while it was fast: more instances may help, but do not say what changed.
+        as_full = told is finding and made.known and view.saturation(made.calm) is not None
+        yield with_step(told, step(view)) if as_full else told
 
 
 def _overhead(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
@@ -334,19 +348,55 @@ def _highest_in_model(view: VariantView, statistic: str, counts: Series) -> floa
 
 
 def client(view: VariantView) -> Iterator[Finding]:
-    """What the caller measured, less what SageMaker measured."""
+    """What the caller measured, less what SageMaker measured: at most one finding."""
     m, counts = view.measurements, view.get("ModelLatency", "SampleCount")
     added = view.get("OverheadLatency", "Average").weighted_mean(counts)
-    for statistic, measured in m.client_latency.items():
-        model = _highest_in_model(view, statistic, counts)
-        if model is None or added is None:
-            continue
-        left = measured - model - added
-        if left >= max(OUTSIDE * measured, OUTSIDE_MS):
-            words = (
-                f"client {statistic} {milliseconds(measured)} = ModelLatency "
-                f"{milliseconds(model)} (of its slowest periods) + OverheadLatency "
-                f"{milliseconds(added)} (average) + {milliseconds(left)}, {percent(left / measured)}, outside of SageMaker"
-            )
-            yield view.cause("LLD801", Evidence(words, m.start, m.end))
-            return
+    inside = {
+        statistic: model + added
+        for statistic in m.client_latency
+        if (model := _highest_in_model(view, statistic, counts)) is not None and added is not None
+    }
+    outside = {
+        statistic: m.client_latency[statistic] - known
+        for statistic, known in inside.items()
+        if m.client_latency[statistic] - known
+        >= max(OUTSIDE * m.client_latency[statistic], OUTSIDE_MS)
+    }
+    dead = [_dead_connections(view, statistic, inside) for statistic in outside]
+    if died := next(filter(None, dead), None):
+        yield died
+        return
+    for statistic, left in outside.items():
+        measured = m.client_latency[statistic]
+        assert added is not None
+        words = (
+            f"client {statistic} {milliseconds(measured)} = ModelLatency "
+            f"{milliseconds(inside[statistic] - added)} (of its slowest periods) + OverheadLatency "
+            f"{milliseconds(added)} (average) + {milliseconds(left)}, {percent(left / measured)}, outside of SageMaker"
+        )
+        yield view.cause("LLD801", Evidence(words, m.start, m.end))
+        return
+
+
+def _dead_connections(
+    view: VariantView, statistic: str, inside: Mapping[str, float]
+) -> Finding | None:
+    """A few calls that end at a usual time limit of callers, while most are fast and none is in the model."""
+    m, measured = view.measurements, view.measurements.client_latency[statistic]
+    usual = min(m.client_latency.values())
+    longest = view.get("ModelLatency", "Maximum").max or inside[statistic]
+    limits = [limit for limit in const.READ_TIMEOUTS_MS if limit <= measured]
+    if not limits or usual > inside[statistic] + measured / 10 or longest > limits[-1] / 2:
+        return None
+    limit = limits[-1]
+    # A new connection and, where the call is repeated, an answer come after it.
+    if measured > limit * const.TO_THE_DIGIT + usual:
+        return None
+    fast = next(name for name, value in m.client_latency.items() if value == usual)
+    if fast == statistic:
+        return None
+    words = (
+        f"client {statistic} {milliseconds(measured)} is a time limit of {milliseconds(limit, 4)}, "
+        f"client {fast} {milliseconds(usual)}; the longest request took the model {milliseconds(longest)}"
+    )
+    return view.cause("LLD809", Evidence(words, m.start, m.end))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
@@ -11,10 +11,20 @@ from ....account.metrics import median
 from ....account.scaling import Activity
 from ....report.numbers import percent, readable
 from .. import thresholds as const
-from ..events import after_starts, deployed_near
+from ..events import after_starts, cold, deployed_near
 from ..findings import Evidence
-from ..view import VariantView
-from .pattern import CONTAINER_ERRORS, MINUTE, Matched, all_slow, hit_words, kept, same_load, share
+from ..view import VariantView, runs
+from .pattern import (
+    CONTAINER_ERRORS,
+    MINUTE,
+    Matched,
+    all_slow,
+    hit_words,
+    kept,
+    same_load,
+    share,
+    slower,
+)
 from .recurring import rhythm
 
 _NOT_ASKED = "scaling did not request it"
@@ -67,6 +77,21 @@ def _turns(
     steps = list(zip(done[-len(outward) :], outward, strict=True)) if outward else []
     turns = [later.start for (_, one), (later, other) in pairwise(steps) if one != other]
     return sizes, [pair for pair in pairwise(turns) if pair[1] - pair[0] <= const.TURNS_APART]
+
+
+def cold_batches(view: VariantView) -> Iterator[Matched]:
+    """At most one finding: batch after batch of new instances, each slow too briefly for an alarm."""
+    slow = all_slow(view)
+    if view.slow_times or share(view, slow) < const.SHARE_OF_SCATTERED:
+        return
+    starts, typical = after_starts(view, slow), median(view.requests.points.get(t, 0) for t in slow)
+    batches = len(runs(slow, view.period))
+    few = (typical or 0) < const.ENOUGH_REQUESTS or batches < const.BATCHES
+    if not starts or few or slower(view, slow) < const.SLOWER:
+        return
+    hit = f"{batches} times, never in three of five periods, which alarms would detect; "
+    finding = cold(view, starts, slow, hit + hit_words(view, slow))
+    yield Matched(replace(finding, risk=kept(view, slow)), frozenset(slow))
 
 
 @dataclass(frozen=True, slots=True)
