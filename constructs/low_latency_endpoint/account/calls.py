@@ -134,17 +134,15 @@ class Account:
                 for item in page.get(key) or ()
             ]
 
-        answer = self._answer(service, operation, missing, _all_of(key, arguments), pages)
+        answer = self._answer(service, operation, missing, {**arguments, "every": key}, pages)
         return list(answer or ())
 
-    def keep(
-        self, items: list[Any], service: str, operation: str, key: str, /, **arguments: Any
-    ) -> None:
-        """Keep what another operation told of all that :meth:`every` would read."""
+    def keep(self, told: Any, service: str, operation: str, /, **arguments: Any) -> None:
+        """Keep what was told elsewhere as the answer to a question; ``every`` is that method's key."""
         answer: Future[Any] = Future()
-        answer.set_result(items)
+        answer.set_result(told)
         with self._lock:
-            self._answers.setdefault(_question(service, operation, _all_of(key, arguments)), answer)
+            self._answers.setdefault(_question(service, operation, arguments), answer)
 
     def known(
         self,
@@ -206,10 +204,6 @@ def side_by_side(read: Callable[[Item], T], items: Iterable[Item]) -> list[T]:
     """What a function reads of each, in their order; several at once."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         return list(threads.map(read, items))
-
-
-def _all_of(key: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {**arguments, "every": key}
 
 
 def _question(service: str, operation: str, arguments: Mapping[str, Any]) -> str:

@@ -33,12 +33,16 @@ from .stacks import ENDPOINT_TYPE, StackEndpoint, stack_description, stack_ids, 
 REVERT = "npx cdk deploy --revert-drift"
 #: What puts back a property of a type whose drift CloudFormation detects.
 REVERTED = f"`{REVERT}` puts it back; without the option a deployment leaves it."
+_YOURS = "If it is yours, put it into the settings. Else "
 ALARM, COMPOSITE = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 CONFIGURATION, MODEL = "AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Model"
 #: No type of CloudFormation has these: the endpoint's weights and counts while it runs.
 CAPACITY = "weights and capacities"
+_STAYING = "DynamicScalingInSuspended"
+#: Numbers of instances, of which more are more capacity.
+_COUNTS = ("MinCapacity", "MaxCapacity", "DesiredInstanceCount")
 #: Not compared: ActionsEnabled has a check of its own, CloudWatch does not keep the others in order.
 _APART = ("ActionsEnabled", "Dimensions", "Metrics", "Tags")
 
@@ -54,6 +58,17 @@ class DriftedProperty:
     def __str__(self) -> str:
         return f"{self.path} is {_text(self.found)}, the template says {_text(self.stated)}"
 
+    @property
+    def adds_capacity(self) -> bool:
+        """Whether there are, or may be, more instances by it."""
+        if self.path == _STAYING:
+            return True
+        try:
+            more = float(self.found) - float(self.stated)
+        except (TypeError, ValueError):
+            return False
+        return more > 0 if self.path in _COUNTS else more < 0 and self.path == "TargetValue"
+
 
 @dataclass(frozen=True, slots=True)
 class Drift:
@@ -68,6 +83,7 @@ class Drift:
     variant: str = ""  # empty where it is not of one variant
     since: datetime | None = None  # when it was changed last, where its service tells
     pages: bool = False  # whether it is an alarm with actions of its own: somebody is called by it
+    at_once: str = ""  # a command that puts back this alone, without a deployment
 
     @property
     def words(self) -> str:
@@ -79,6 +95,11 @@ class Drift:
         """Whether it is only switched off: scaling, or an alarm's actions."""
         off = any(difference.stated is None for difference in self.differences)
         return off or self.call == "DisableAlarmActions"
+
+    @property
+    def adds_capacity(self) -> bool:
+        """Whether there are, or may be, more instances by it: as somebody does against a fault."""
+        return bool(self.differences) and all(each.adds_capacity for each in self.differences)
 
     @property
     def deleted(self) -> bool:
@@ -254,25 +275,43 @@ def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Ite
                 "DeregisterScalableTarget",
             )
             continue
-        if drifted_properties := tuple(range_differences(properties, target)):
-            words = "; ".join(map(str, drifted_properties))
-            call = "RegisterScalableTarget"
-            yield of_target(words, REVERTED, call, differences=drifted_properties)
-        suspended = [key for key, value in (target.get("SuspendedState") or {}).items() if value]
-        if suspended and "SuspendedState" not in properties:
-            off = ",".join(f"{key}=false" for key in suspended)
+        for limit in range_differences(properties, target):
+            option = xform_name(limit.path, "-")
             yield of_target(
-                f"suspended: {', '.join(suspended)}",
-                f"Unless a load test needs it: `{_scaling_command('register-scalable-target')} "
-                f"--resource-id {resource} --suspended-state {off}`. The template states "
-                "nothing of it, so no deployment does that.",
+                str(limit),
+                _YOURS + REVERTED if limit.adds_capacity else REVERTED,
                 "RegisterScalableTarget",
-                differences=tuple(DriftedProperty(key, True, None) for key in suspended),
+                differences=(limit,),
+                at_once=f"{_scaling_command('register-scalable-target')} --resource-id {resource} "
+                f"--{option} {_text(limit.stated)}",
             )
+        if "SuspendedState" not in properties:
+            yield from _suspended(target, resource, variant)
         live = scaling_policies(account, endpoint.name, variant)
         for logical_id, policy in policies.items():
             name = names.get(logical_id, "").rpartition("/")[2]
             yield from _policy_drift(policy, live, name, resource, variant)
+
+
+def _suspended(target: Mapping[str, Any], resource: str, variant: str) -> Iterator[Drift]:
+    """What is suspended: what keeps instances from coming apart from what keeps them there."""
+    suspended = [key for key, value in (target.get("SuspendedState") or {}).items() if value]
+    staying = [key for key in suspended if key == _STAYING]
+    for keys in ([key for key in suspended if key != _STAYING], staying):
+        if not keys:
+            continue
+        off = ",".join(f"{key}=false" for key in keys)
+        yield Drift(
+            TARGET,
+            f"suspended: {', '.join(keys)}",
+            f"Unless a load test needs it: `{_scaling_command('register-scalable-target')} "
+            f"--resource-id {resource} --suspended-state {off}`. The template states "
+            "nothing of it, so no deployment does that.",
+            "RegisterScalableTarget",
+            resource,
+            tuple(DriftedProperty(key, True, None) for key in keys),
+            variant,
+        )
 
 
 def _scaling_command(operation: str) -> str:

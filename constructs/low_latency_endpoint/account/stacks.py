@@ -20,6 +20,7 @@ STACK_EXISTS = rule(
 )
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"
 _RESOURCES = ("cloudformation", "list_stack_resources", "StackResourceSummaries")
+_OWNER = ("cloudformation", "describe_stack_resources")
 _MOST_DESCRIBED = 100  # resources that DescribeStackResources tells
 
 _Resource = TypeVar("_Resource")
@@ -136,21 +137,28 @@ def owner_of(account: Account, physical_id: str) -> tuple[str, str] | None:
     AWS tells the first hundred resources of that stack. Where these are all, they need not be asked
     for again; where the stack has more, the one asked for may not be among them.
     """
-    answer = account.read(
-        "cloudformation",
-        "describe_stack_resources",
-        ("ValidationError",),
-        PhysicalResourceId=physical_id,
-    )
+    answer = account.read(*_OWNER, ("ValidationError",), PhysicalResourceId=physical_id)
     resources = list((answer or {}).get("StackResources") or ())
     for resource in resources:
         if resource.get("PhysicalResourceId") == physical_id:
             stack = str(resource["StackName"])
             if 1 < len(resources) < _MOST_DESCRIBED:
-                account.keep(resources, *_RESOURCES, StackName=stack)
+                account.keep(resources, *_RESOURCES[:2], every=_RESOURCES[2], StackName=stack)
             return stack, str(resource["LogicalResourceId"])
     for stack in {str(resource["StackName"]) for resource in resources}:
         for logical_id, _, physical in stack_resources(account, stack):
             if physical == physical_id:
                 return stack, logical_id
     return None
+
+
+def keep_owner(account: Account, stack: str, endpoint: StackEndpoint) -> None:
+    """Let :func:`owner_of` know whose an endpoint is, where the stack itself has it, none in it."""
+    if not endpoint.arn or endpoint.logical_id not in template(account, stack):
+        return
+    resource = {
+        "StackName": stack,
+        "LogicalResourceId": endpoint.logical_id,
+        "PhysicalResourceId": endpoint.arn,
+    }
+    account.keep({"StackResources": [resource]}, *_OWNER, PhysicalResourceId=endpoint.arn)

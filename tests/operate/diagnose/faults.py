@@ -1464,6 +1464,23 @@ _ROWS = {
         companion="LLD102",
         stated={"max": 16},
     ),
+    "LLD704: the target was raised, and the fleet is full": fault(
+        "TargetValue is 90000, the template says 7800",
+        of=saturated,
+        companion="LLD107",
+        scaling={"min": 2, "max": 16, "target": 90000.0},
+        stated={"target": 7800.0},
+    ),
+    "LLD709: the configuration that serves is deleted": fault(
+        "sentiment-config-2, the configuration that serves, is deleted", deleted="EndpointConfig"
+    ),
+    "LLD709: the model that serves is deleted": fault(
+        "sentiment-model, the model that serves primary, is deleted", deleted="Model"
+    ),
+    "LLD715: the minimum was raised, and nothing happens": fault(
+        "instances wanted: 8; the scalable target's minimum is 10",
+        scaling={"min": 10, "max": 16, "target": 7800.0},
+    ),
     "LLD801: time lost before SageMaker": fault(
         "client p99 400 ms & outside of SageMaker",
         "client_zones.ids",

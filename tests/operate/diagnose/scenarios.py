@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import Any
 
 from low_latency_endpoint.facts.instance_types import instance_facts
+from tests.fake_aws import Refused
 
 from .account import MINUTE, FakeAccount
 
@@ -97,6 +98,7 @@ class Scenario:
         }
     )
     stated: dict[str, Any] | None = None
+    deleted: str = ""  # of what serves: EndpointConfig or Model
     data_capture: int = 0
     image: str = "pytorch-inference:2.6.0-cpu"
     inference_ami: str | None = None
@@ -170,6 +172,9 @@ class Scenario:
         self._scaling(account)
         self._alarms(account)
         self._template(account)
+        if self.deleted:
+            gone = Refused("ValidationException", f"Could not find {self.deleted}", 400)
+            account.answers[f"sagemaker.Describe{self.deleted}"] = gone
         for minute in range(self.minutes):
             self._minute(account, minute)
         return account

@@ -1,4 +1,7 @@
-"""What was changed by hand comes first, and what is deployed as it should be is not asked for."""
+"""What was changed by hand comes first where it explains a fault, else below the faults.
+
+What is deployed as it should be is not asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,15 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.operate.diagnose import diagnose
 from low_latency_endpoint.operate.diagnose.diagnosis import Diagnosis
 from low_latency_endpoint.operate.diagnose.findings import Finding
+from tests.depth import sampled
 
 from .account import FakeAccount
 from .conftest import Run
-from .faults import saturated
-from .scenarios import ENDPOINT, VARIANT, Scenario, constant
+from .faults import FAULTS, Fault, saturated
+from .scenarios import END, ENDPOINT, VARIANT, Scenario, constant
 
 Change = Callable[[FakeAccount], object]
 REVERT = "npx cdk deploy --revert-drift"
@@ -35,7 +40,7 @@ def told(found: Finding) -> str:
 @pytest.mark.parametrize(
     ("change", "words", "repair"),
     [
-        (lambda a: a.targets[0].update(MinCapacity=10), "MinCapacity is 10", REVERT),
+        (lambda a: a.targets[0].update(MinCapacity=5), "MinCapacity is 5", REVERT),
         (lambda a: a.targets.clear(), "not registered", REVERT),
         (
             lambda a: a.targets[0].update(SuspendedState={"DynamicScalingOutSuspended": True}),
@@ -130,52 +135,53 @@ def test_a_stack_that_is_being_updated_leaves_it_unknown(run: Run) -> None:
 def test_a_rollback_by_sagemaker_is_called_one(run: Run) -> None:
     account = Scenario(stated=AS_STATED).account()
     account.endpoint.update(EndpointConfigName="former", FailureReason="the container exited")
-    found = first(run(account))
+    failed, found = run(account).findings
+    assert (failed.id, found.id) == ("LLD701", "LLD704")
     assert "SageMaker rolled the last update back: the container exited" in told(found)
     assert found.changes == ()
 
 
 @pytest.mark.parametrize(
-    ("scenario", "change", "asked", "instead"),
+    ("scenario", "change", "asked"),
     [
         # Full at 8 instances, which somebody set; the template says 16, and 15 would do.
-        (saturated(stated={"max": 16}), None, "instances.max", REVERT),
+        (saturated(stated={"max": 16}), None, "instances.max"),
         # The template has fewer than are needed as well: the setting must change, too.
-        (saturated(stated={"max": 12}), None, "", ""),
+        (saturated(stated={"max": 12}), None, ""),
         (
             saturated(scaling={"min": 2, "max": 16, "target": 7800.0}, stated=AS_STATED),
             lambda a: a.targets.clear(),
             "scaling.enabled",
-            REVERT,
         ),
         (
             saturated(scaling={"min": 2, "max": 16, "target": 7800.0}, stated=AS_STATED),
             lambda a: a.targets[0].update(SuspendedState={"DynamicScalingOutSuspended": True}),
             "scaling.enabled",
-            "see LLD704",
         ),
         (
             saturated(scaling={"min": 2, "max": 16, "target": 90000.0}, stated={"target": 7800.0}),
             None,
             "throughput.",
-            "see LLD704",
         ),
     ],
 )
 def test_a_setting_that_is_deployed_as_advised_is_not_asked_for(
-    scenario: Scenario, change: Change | None, asked: str, instead: str, run: Run
+    scenario: Scenario, change: Change | None, asked: str, run: Run
 ) -> None:
     account = scenario.account()
     if change:
         change(account)
     made = run(account)
-    first(made)
+    by_hand = first(made)
+    assert not by_hand.risk, "it is what brought the fault"
     changes = [each.text for found in made.findings[1:] for each in found.changes]
     if not asked:
         assert any(each.startswith("instances.max: 15") for each in changes)
         return
     assert not any(each.startswith(asked) for each in changes), changes
-    assert instead in changes
+    others = " ".join(each.besides for each in made.findings[1:])
+    assert "it was changed by hand, see LLD704." in others
+    assert REVERT not in others, "one command, told once"
 
 
 def test_a_setting_that_is_deployed_already_is_not_advised(run: Run) -> None:
@@ -253,3 +259,143 @@ def test_without_cloudtrail_the_service_may_tell_when(run: Run) -> None:
     ]
     assert "names nobody" not in told(first(made))
     assert "who changed it by hand" in [each.what for each in made.measurements.unknown]
+
+
+# ---------------------------------------------------------------------------- during an incident
+
+
+def _reverts(found: Finding) -> bool:
+    """Whether it has a command that puts back what differs from the template."""
+    runs = [each.text for each in found.changes if each.command]
+    return any(REVERT in text for text in (*runs, found.besides))
+
+
+def _beside(fault: Fault, change: Change) -> tuple[Diagnosis, Diagnosis]:
+    """A fault in an endpoint that is as its template states, and the same with a change by hand."""
+    made = []
+    for changed in (False, True):
+        scenario = fault.scenario()
+        scenario.stated = scenario.stated or AS_STATED
+        account = scenario.account()
+        if changed:
+            change(account)
+        made.append(
+            diagnose(
+                account,
+                ENDPOINT,
+                start=account.start,
+                end=END,
+                now=END,
+                region="us-east-1",
+                client_latency=fault.client_latency,
+            )
+        )
+    return made[0], made[1]
+
+
+def _minimum_raised(account: FakeAccount) -> None:
+    account.template["Resources"]["Target"]["Properties"]["MinCapacity"] = 0
+
+
+def _maximum_raised(account: FakeAccount) -> None:
+    account.template["Resources"]["Target"]["Properties"]["MaxCapacity"] -= 1
+
+
+def _scale_in_suspended(account: FakeAccount) -> None:
+    account.targets[0]["SuspendedState"]["DynamicScalingInSuspended"] = True
+
+
+def _silenced(account: FakeAccount) -> None:
+    account.template["Resources"]["P99"]["Properties"] = {}
+    account.alarms[0]["ActionsEnabled"] = False
+
+
+WITH_SCALING = [fault for fault in FAULTS if fault.scenario().scaling and fault.scenario().planned]
+
+AS_STATED_SO_FAR = [fault for fault in WITH_SCALING if fault.scenario().stated is None]
+
+
+@pytest.mark.parametrize("fault", WITH_SCALING, ids=str)
+def test_a_raised_minimum_is_never_first_nor_put_back(fault: Fault) -> None:
+    """As the on-call page advises it: whatever the fault is, the measure against it stays."""
+    before, made = _beside(fault, _minimum_raised)
+    assert made.findings[0].id == before.findings[0].id
+    by_hand = next(found for found in made.findings if found.id == "LLD704")
+    assert "MinCapacity is" in told(by_hand)
+    assert [found.id for found in made.findings if _reverts(found)] == []
+    assert "may be yours, against what is found here" in by_hand.besides
+    assert "--min-capacity" not in " ".join([by_hand.besides, *(c.text for c in by_hand.changes)])
+
+
+@pytest.mark.parametrize("fault", sampled(AS_STATED_SO_FAR, 6), ids=str)
+@pytest.mark.parametrize("change", [_maximum_raised, _scale_in_suspended])
+def test_nor_is_anything_else_that_adds_capacity(fault: Fault, change: Change) -> None:
+    before, made = _beside(fault, change)
+    assert made.findings[0].id == before.findings[0].id
+    assert [found.id for found in made.findings if _reverts(found)] == []
+    assert "InSuspended=false" not in " ".join(found.besides for found in made.findings)
+
+
+@pytest.mark.parametrize("fault", sampled(WITH_SCALING, 6), ids=str)
+def test_a_change_that_explains_nothing_stands_below_the_faults(fault: Fault) -> None:
+    before, made = _beside(fault, _silenced)
+    assert made.findings[0].id == before.findings[0].id
+    assert [found.risk for found in made.findings] == sorted(found.risk for found in made.findings)
+
+
+def test_a_lowered_maximum_beside_a_raised_minimum_is_put_back_alone(run: Run) -> None:
+    """A deployment that reverts drift would take the minimum back as well."""
+    scenario = saturated(stated={"max": 16, "min": 1})
+    by_hand, full = run(scenario).findings
+    assert (by_hand.id, by_hand.risk, full.id) == ("LLD704", False, "LLD102")
+    assert [each.text.partition(" is ")[0] for each in by_hand.evidence] == [
+        "primary: MaxCapacity",
+        "primary: MinCapacity",
+    ]
+    (command,) = by_hand.changes
+    assert command.text.endswith("--max-capacity 16")
+    assert "--min-capacity" not in f"{command.text} {by_hand.besides}"
+    assert not any(_reverts(found) for found in (by_hand, full))
+
+
+def test_without_a_fault_a_raised_minimum_is_put_back_as_before(run: Run) -> None:
+    (found,) = run(Scenario(stated={"min": 1})).findings
+    assert (found.id, found.risk) == ("LLD704", True)
+    assert _reverts(found)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_the_command_is_printed_once(fault: Fault) -> None:
+    assert sum(_reverts(found) for found in fault.diagnosed.findings) <= 1
+
+
+def _another_serves(account: FakeAccount) -> None:
+    account.endpoint["EndpointConfigName"] = "other"
+
+
+@pytest.mark.parametrize(("minutes_ago", "explains"), [(20, True), (60 * 24, False)])
+def test_another_configuration_explains_what_began_with_it(
+    minutes_ago: int, explains: bool, run: Run
+) -> None:
+    account = Scenario(stated=AS_STATED, latency=lambda m, i: 40 if m < 40 else 300).account()
+    _another_serves(account)
+    account.endpoint["LastModifiedTime"] = END - timedelta(minutes=minutes_ago)
+    made = run(account)
+    assert (made.findings[0].id == "LLD704") is explains
+
+
+# --------------------------------------------------------------------------------- what is deleted
+
+
+@pytest.mark.parametrize(("deleted", "call"), [("EndpointConfig", "Config"), ("Model", "Model")])
+def test_who_deleted_what_serves_is_cloudtrails_word(deleted: str, call: str, run: Run) -> None:
+    scenario = Scenario(deleted=deleted, planned=None)
+    account = scenario.account()
+    name = "sentiment-config-2" if deleted == "EndpointConfig" else "sentiment-model"
+    gone = event(30, "", **{f"{deleted[0].lower()}{deleted[1:]}Name": name})
+    account.events = [gone | {"EventName": f"DeleteEndpoint{call}".replace("EndpointM", "M")}]
+    (found,) = run(account).findings
+    assert (found.id, found.risk) == ("LLD709", True)
+    assert found.evidence[0].start == scenario.at(30)
+    assert "by arn:aws:sts::1:assumed-role/Admin/jane" in told(found)
+    assert "of that name again" in found.besides

@@ -300,7 +300,9 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
         instance_type="ml.t2.medium", cpu=constant(20)
     ),
     "one call in ten minutes, and a target of 70": lambda: _small(
-        tps=lambda m: 1 / 60 if m % 10 == 0 else 0, cpu=constant(1), scaling=up_to(4, 70.0)
+        tps=lambda m: 1 / 60 if m % 10 == 0 else 0,
+        cpu=constant(1),
+        scaling=up_to(4, 70.0) | {"min": 1},
     ),
     "a low target of long requests": lambda: Scenario(
         instances=constant(4),
@@ -369,6 +371,7 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
         instances=constant(6),
         latency=lambda m, i: 60 if m % 6 == 0 and i == 2 else 40,
     ),
+    "at the scalable target's minimum": lambda: Scenario(scaling=up_to(16) | {"min": 8}),
     "at its maximum, below its target": lambda: Scenario(
         scaling=up_to(8), tps=constant(900), cpu=constant(60)
     ),

@@ -13,11 +13,13 @@ from typing import Any
 from ...account.alarms import AlarmReading
 from ...account.calls import Account
 from ...account.drift import (
+    CAPACITY,
     POLICY,
     REVERT,
     TARGET,
     Drift,
     changed_by,
+    deleted_parts,
     drifts,
     stated_configuration,
     stated_targets,
@@ -44,7 +46,8 @@ from .measurements import (
     Unstarted,
     VariantReading,
 )
-from .thresholds import CREATING, CREATING_LONG, LONGEST_MS, WRONG_UNIT
+from .saturated import SATURATED
+from .thresholds import CREATING, CREATING_LONG, LONGEST_MS, LOOK_BACK, WRONG_UNIT
 
 
 def endpoint_state(m: Measurements) -> Iterator[Finding]:
@@ -64,6 +67,11 @@ def endpoint_state(m: Measurements) -> Iterator[Finding]:
             if m.status == "InService" and wanted and there is not None and there < wanted:
                 words = f"{there} of {wanted} instances in service while the endpoint is InService"
                 yield finding("LLD703", Evidence(words, m.end, m.end), variant=variant.name)
+            least = variant.scaling.minimum if variant.scaling else None
+            if m.status == "InService" and wanted and least is not None and wanted < least:
+                words = f"instances wanted: {wanted}; the scalable target's minimum is {least}"
+                shown = Evidence(words, m.end, m.end)
+                yield finding("LLD715", shown, variant=variant.name, risk=True)
     if doubted := [alarm for alarm in m.alarms or () if alarm.doubt]:
         yield finding("LLD604", *(f"{each.name}: {each.doubt}" for each in doubted), risk=True)
 
@@ -179,15 +187,30 @@ _PROPERTY = {
     "throughput.safety_factor": "TargetValue",
     "throughput.tps_per_instance": "TargetValue",
 }
+_WHO = "who changed it by hand"
 #: Numbers that full instances advise: more than what is deployed says nothing of it.
 _AT_MOST = ("scaling.concurrency_target", "throughput.tps_per_instance")
 
 
 def read_drift(
-    account: Account, endpoint_arn: str
+    account: Account, endpoint: DeployedEndpoint
 ) -> tuple[tuple[ObservedDrift, ...], Mapping[str, DeployedSettings]]:
-    """What differs from the template, who changed it, and what the template has by setting."""
-    owner = owner_of(account, endpoint_arn)
+    """What is deleted or differs from the template, who did that, and the template's settings."""
+    deleted = account.known("whether what serves is there", deleted_parts, endpoint) or []
+    drifted, deployed = account.known("what was changed by hand", _stated, endpoint) or ([], {})
+    observed = []
+    for drift in (*deleted, *drifted):
+        by = account.known(_WHO, changed_by, drift)
+        asked = _WHO not in {each.what for each in account.unknown}
+        observed.append(ObservedDrift(drift, by, asked))
+    return tuple(observed), deployed
+
+
+def _stated(
+    account: Account, endpoint: DeployedEndpoint
+) -> tuple[list[Drift], Mapping[str, DeployedSettings]]:
+    """The differences from the template of the stack that has the endpoint, and its settings."""
+    owner = owner_of(account, endpoint.description["EndpointArn"])
     stated = owner and next(
         (
             endpoint
@@ -197,13 +220,8 @@ def read_drift(
         None,
     )
     if not owner or not stated:
-        return (), {}
-    found = []
-    for drift in drifts(account, owner[0], stated):
-        by = account.known("who changed it by hand", changed_by, drift)
-        asked = "who changed it by hand" not in {each.what for each in account.unknown}
-        found.append(ObservedDrift(drift, by, asked))
-    return tuple(found), _deployed(account, owner[0], stated)
+        return [], {}
+    return drifts(account, owner[0], stated), _deployed(account, owner[0], stated)
 
 
 def _deployed(account: Account, stack: str, stated: StackEndpoint) -> dict[str, dict[str, Any]]:
@@ -240,20 +258,79 @@ def _deployed(account: Account, stack: str, stated: StackEndpoint) -> dict[str, 
     return found
 
 
-def drifted(m: Measurements) -> Iterator[Finding]:
-    """At most one finding."""
-    if not m.drifts:
-        return
-    reverted = [each for each in m.drifts if REVERT in each.drift.repair]
-    others = dict.fromkeys(each.drift.repair for each in m.drifts if each not in reverted)
-    why = "restores it; a deployment without the option does not"
-    yield finding(
+def drifted(m: Measurements, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """At most one finding of what was changed by hand, and one of what is deleted.
+
+    A change that explains a fault is a fault as well; any other is a risk. Beside another finding
+    nothing that adds capacity is put back, and no command does so beside another change.
+    """
+    others = list(findings)
+    if deleted := [each for each in m.drifts if each.drift.deleted]:
+        repairs = dict.fromkeys(each.drift.repair for each in deleted)
+        shown = (_evidence(m, drift) for drift in deleted)
+        others.append(finding("LLD709", *shown, risk=True, repairs=" ".join(repairs)))
+        yield others[-1]
+    if changed := [each for each in m.drifts if not each.drift.deleted]:
+        yield _changed_by_hand(m, changed, others)
+
+
+def _changed_by_hand(
+    m: Measurements, changed: Iterable[ObservedDrift], others: list[Finding]
+) -> Finding:
+    """The finding, first what explains a fault."""
+    faults = [finding for finding in others if not finding.risk]
+    explaining = {drift for fault in faults for drift in _explaining(m, fault)}
+    ordered = sorted(changed, key=lambda each: each.drift not in explaining)
+    kept = [each.drift for each in ordered if others and each.drift.adds_capacity]
+    put_back = [each.drift for each in ordered if each.drift not in kept]
+    reverted = [drift for drift in put_back if REVERT in drift.repair]
+    repairs = [drift.repair for drift in put_back if drift not in reverted]
+    first = []
+    if kept:
+        # A deployment would take the capacity away as well.
+        why = "puts back this alone, without a deployment"
+        first = [Remedy(each.at_once, why, command=True) for each in reverted if each.at_once]
+        repairs.append(_KEPT)
+    elif reverted:
+        why = "restores it; a deployment without the option does not"
+        first = [Remedy(REVERT, why, command=True)]
+    return finding(
         "LLD704",
-        *(_evidence(m, drift) for drift in m.drifts),
-        first=[Remedy(REVERT, why, command=True)] if reverted else (),
-        risk=True,
-        repairs="".join(f"{each} " for each in others),
+        *(_evidence(m, drift) for drift in ordered),
+        first=first,
+        risk=not explaining,
+        repairs="".join(f"{each} " for each in dict.fromkeys(repairs)),
+        when=" afterwards" if kept else "",
     )
+
+
+_KEPT = (
+    "What adds capacity may be yours, against what is found here: leave it until that is over. "
+    "Scaling stops while a deployment runs."
+)
+
+
+def _explaining(m: Measurements, fault: Finding) -> Iterator[Drift]:
+    """What was changed by hand and took away what the fault asks for, or brought it."""
+    for change in fault.changes:
+        yield from _touching(m, fault, change)
+    for drift in (each.drift for each in m.drifts if not each.drift.adds_capacity):
+        if (drift.type == CAPACITY and SATURATED in fault.path) or (
+            drift.call == "UpdateEndpoint" and _is_lately(m, drift) and _is_of_fleet(fault)
+        ):
+            yield drift
+
+
+def _is_lately(m: Measurements, drift: Drift) -> bool:
+    """Whether it was changed where it may be felt in the window."""
+    times = [each.by.time for each in m.drifts if each.drift == drift and each.by]
+    changed = next(iter(times), drift.since)
+    return changed is not None and changed >= m.start - LOOK_BACK
+
+
+def _is_of_fleet(fault: Finding) -> bool:
+    """Whether the instances have it, and not the way to them."""
+    return fault.id < "LLD8"
 
 
 def _evidence(m: Measurements, observed_drift: ObservedDrift) -> Evidence:
@@ -274,28 +351,47 @@ def _evidence(m: Measurements, observed_drift: ObservedDrift) -> Evidence:
 
 def unless_deployed(measurements: Measurements, finding: Finding) -> Finding:
     """The finding without changes of settings that the template has as advised, or better."""
-    of_any = next(iter(measurements.deployed.values()), {})
-    settings = measurements.deployed.get(finding.variant, of_any if not finding.variant else {})
-    changed = [
-        drift.drift for drift in measurements.drifts if drift.drift.variant in ("", finding.variant)
-    ]
+    settings = _settings_of(measurements, finding)
     kept: dict[Remedy, None] = {}
+    besides = [finding.besides] if finding.besides else []
     for change in finding.changes:
         value = settings.get(change.key)
-        stands = _stands(change, value)
-        of_setting = [drift for drift in changed if _changes(drift, change.key)]
-        if of_setting and (stands or not change.value):
+        if _undone(measurements, finding, change, value):
             words = f"{change.key} is {value} in the deployed template" if value else change.key
-            back = REVERT if any(REVERT in each.repair for each in of_setting) else "see LLD704"
-            change = Remedy(back, f"{words}: it was changed by hand, see LLD704", command=True)
-        elif stands and change.value and change.key not in _AT_MOST:
+            besides.insert(0, f"{words}: it was changed by hand, see LLD704.")
+        elif change.value and change.key not in _AT_MOST and _stands(change, value):
             continue
-        kept[change] = None
-    return replace(finding, changes=tuple(kept))
+        else:
+            kept[change] = None
+    return replace(finding, changes=tuple(kept), besides=" ".join(dict.fromkeys(besides)))
+
+
+def _settings_of(m: Measurements, finding: Finding) -> DeployedSettings:
+    """What the template has of the finding's variant; of any where it is of the whole endpoint."""
+    of_any = next(iter(m.deployed.values()), {})
+    return m.deployed.get(finding.variant, of_any if not finding.variant else {})
+
+
+def _undone(m: Measurements, finding: Finding, change: Remedy, value: Any) -> list[Drift]:
+    """What was changed by hand of a setting that the template has as advised."""
+    if change.value and not _stands(change, value):
+        return []
+    return _touching(m, finding, change)
+
+
+def _touching(m: Measurements, finding: Finding, change: Remedy) -> list[Drift]:
+    """What was changed by hand of a setting, to its loss."""
+    return [
+        each.drift
+        for each in m.drifts
+        if each.drift.variant in ("", finding.variant) and _changes(each.drift, change.key)
+    ]
 
 
 def _changes(drift: Drift, key: str) -> bool:
-    """Whether a drift changes or removes the property that a setting becomes."""
+    """Whether a drift changes or removes the property that a setting becomes, to its loss."""
+    if drift.adds_capacity:
+        return False
     if _PROPERTY.get(key) in drift.properties:
         return True
     of_scaling = key.split(".")[0] in ("scaling", "throughput", "instances")

@@ -113,14 +113,17 @@ class Finding:
 
 
 def most_certain_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Drift, wrong numbers, faults, risks; these by confidence, then as the tree met them."""
+    """Faults before risks: of each wrong numbers, then by confidence, then as the tree met them.
+
+    Drift is a fault where it explains one, and then the first; else it is the last risk.
+    """
     order = {"high": 0, "medium": 1, "low": 2}
     return sorted(
         findings,
         key=lambda finding: (
-            finding.path[0] != BY_HAND,
-            finding.path[0] != STATED_NUMBER,
             finding.risk,
+            (finding.path[0] == BY_HAND) == finding.risk,
+            finding.path[0] != STATED_NUMBER,
             order[finding.confidence],
         ),
     )

@@ -84,7 +84,7 @@ class Window(NamedTuple):
 
 
 def diagnose(
-    client: ClientFactory,
+    client: ClientFactory | Account,  # an account: what it has read is not asked for again
     endpoint: str,
     *,
     start: datetime,
@@ -97,7 +97,7 @@ def diagnose(
     progress: Callable[[str], None] = lambda text: None,
 ) -> Diagnosis:
     """Explain an endpoint's latency and errors in a window: ``LLA101``, ``LLD901``, ``LLA102``."""
-    account = Account(client, region)
+    account = client.view() if isinstance(client, Account) else Account(client, region)
     progress("Endpoint")
     with _needed():
         endpoint = meant_endpoint(account, endpoint)
@@ -112,7 +112,7 @@ def diagnose(
     progress("Plan")
     arn = deployed_endpoint.description["EndpointArn"]
     plan = account.known("the stack's plan", read_plan, arn)
-    drifts, deployed = account.known("what was changed by hand", read_drift, arn) or ((), {})
+    drifts, deployed = read_drift(account, deployed_endpoint)
     limits = partial(_thresholds, targets or {}, plan)
     described = []
     for variant in deployed_endpoint.variants.values():

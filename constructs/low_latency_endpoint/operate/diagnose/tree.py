@@ -157,8 +157,9 @@ def walk(measurements: Measurements) -> list[Finding]:
     findings = [*endpoint_state(measurements), *paths(measurements)]
     for variant in measurements.variants:
         findings += _variant(VariantView(measurements, variant))
+    by_hand = list(drifted(measurements, findings))
     findings = [unless_deployed(measurements, finding) for finding in findings]
-    return most_certain_first([*drifted(measurements), *findings])
+    return most_certain_first([*by_hand, *findings])
 
 
 def _variant(view: VariantView) -> Iterator[Finding]:
