@@ -15,6 +15,17 @@ _ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:"
 _SCALES = "AWS::ApplicationAutoScaling::Scal"
 _VARIANT, _ALARMS_EACH = "primary", 8
 Asked = Mapping[str, Any]
+#: What there is nothing of, by the operation that lists it.
+_NOTHING = {
+    "application-autoscaling.DescribeScalingActivities": "ScalingActivities",
+    "cloudtrail.LookupEvents": "Events",
+    "cloudwatch.DescribeAlarmHistory": "AlarmHistoryItems",
+    "cloudwatch.ListMetrics": "Metrics",
+    "ec2.DescribeAvailabilityZones": "AvailabilityZones",
+    "ec2.DescribeSubnets": "Subnets",
+    "ec2.DescribeVpcEndpoints": "VpcEndpoints",
+    "logs.DescribeLogGroups": "logGroups",
+}
 
 
 class Fleet(FakeAws):
@@ -59,6 +70,7 @@ class Fleet(FakeAws):
                 ),
                 "cloudwatch.DescribeAlarms": self._alarms,
                 "cloudwatch.GetMetricData": self._data,
+                **{operation: {key: []} for operation, key in _NOTHING.items()},
             }
         )
 

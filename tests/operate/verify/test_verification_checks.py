@@ -18,7 +18,7 @@ from low_latency_endpoint.client.client_zone import ClientZone
 from low_latency_endpoint.operate.checking.checks import Report, checks
 from low_latency_endpoint.operate.verify import Machine, run_verification
 from low_latency_endpoint.operate.verify.path_checks import zonal_names
-from tests.fake_aws import REFUSED
+from tests.fake_aws import REFUSED, Refused
 from tests.operate.conftest import NAME, STACK
 from tests.operate.outcomes import assert_told
 from tests.operate.verify.tampered import Change, Tampered
@@ -270,6 +270,14 @@ def failing(error: Exception) -> Callable[[str], Sequence[str]]:
     return tls_names
 
 
+#: A new configuration that bakes.
+PENDING = {
+    "EndpointConfigName": "new",
+    "StartTime": datetime(2026, 11, 20, 3, 42, tzinfo=UTC),
+    "ProductionVariants": [{"VariantName": "primary", "VariantStatus": [{"Status": "Baking"}]}],
+}
+TOPIC = "arn:aws:sns:us-east-1:123456789012:pager"
+GONE = Refused("ValidationException", "Could not find it.", 400)
 UNTRUSTED = failing(ssl.SSLCertVerificationError(1, "hostname mismatch"))
 UNANSWERED = failing(TimeoutError("timed out"))
 ENDPOINTS = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/"
@@ -487,7 +495,36 @@ CASES = [
         "Failed: out of capacity",
         DescribeEndpoint=answer(EndpointStatus="Failed", FailureReason="out of capacity"),
     ),
-    unknown("LLV401", "former", DescribeEndpoint=answer(EndpointConfigName="former")),
+    passes("LLV401", "former", DescribeEndpoint=answer(EndpointConfigName="former")),
+    *(
+        warns(
+            "LLV401",
+            "Updating: updating to new since 03:42 (Baking)",
+            DescribeEndpoint=answer(EndpointStatus=status, PendingDeploymentSummary=PENDING),
+        )
+        for status in ("Updating",)
+    ),
+    *(
+        unknown(
+            check,
+            "updating to new since 03:42 (Baking): what is described is the fleet before it",
+            DescribeEndpoint=answer(EndpointStatus="Updating", PendingDeploymentSummary=PENDING),
+        )
+        for check in ("LLV202", "LLV402", "LLV403", "LLV404", "LLV406", "LLV407")
+    ),
+    warns("LLV401", "counts or weights", DescribeEndpoint=answer(EndpointStatus="Updating")),
+    unknown("LLV407", "is Updating", DescribeEndpoint=answer(EndpointStatus="Updating")),
+    passes(
+        "LLV409",
+        "LowLatencyEndpoint-",
+        DescribeEndpoint=answer(EndpointStatus="Updating", PendingDeploymentSummary=PENDING),
+    ),
+    fails(
+        "LLV409",
+        "the model that serves primary, is deleted",
+        "of that name again",
+        DescribeModel=GONE,
+    ),
     passes("LLV402", "ml.m5.12xlarge"),
     fails(
         "LLV402",
@@ -585,7 +622,7 @@ CASES = [
         fails(check, *words, DescribeEndpoint=answer(EndpointConfigName="former"))
         for check, words in (
             ("LLV407", ("former serves, the stack has lowlatencyendpoint-", "deploy")),
-            ("LLV409", ("former is deleted", "endpoint_name")),
+            ("LLV409", ("former, the configuration that serves, is deleted", "endpoint_name")),
         )
     ),
     fails(
@@ -615,6 +652,11 @@ CASES = [
     ),
     # --- alarms
     passes("LLV501", "alarms as stated"),
+    fails(
+        "LLV501",
+        "actions are off",
+        DescribeAlarms=alarms("ModelLatency", ActionsEnabled=False, AlarmActions=[TOPIC]),
+    ),
     passes("LLV502", "160 ms"),
     *(
         case(status, check, words, DescribeAlarms=change)
@@ -622,7 +664,13 @@ CASES = [
             ("LLV501", "fail", "Threshold is 900000, the template says 160000", SLOWER),
             ("LLV501", "fail", "is gone", without_alarm),
             ("LLV501", "fail", "Composite", composite(None)),
-            ("LLV501", "warn", "Composite", composite({"ActionsEnabled": False})),
+            ("LLV501", "fail", "Composite", composite({"ActionsEnabled": False})),
+            (
+                "LLV501",
+                "warn",
+                "Composite",
+                composite({"ActionsEnabled": False, "AlarmActions": []}),
+            ),
             ("LLV501", "warn", "actions are off", alarms("ModelLatency", ActionsEnabled=False)),
             ("LLV502", "fail", "above 900 ms, the plan says 160 ms", SLOWER),
             ("LLV502", "warn", "no alarm watches it", without_alarm),

@@ -24,6 +24,7 @@ from ...account.drift import ALARM, COMPOSITE, REVERTED, alarm_drifts
 from ...account.metrics import dimensions_of, metric_data
 from ...account.queries import START_ENRICHMENT, enrichment_status, label_values, query_samples
 from ...account.sessions import Unreadable
+from ...account.stacks import keep_owner
 from ...errors import ConfigurationError
 from ...facts.container_metrics import ENDPOINT_LABEL, data_part, label_in, metric_names_in
 from ...report.numbers import milliseconds, readable
@@ -42,7 +43,7 @@ _METRICS = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
 @check(
     "LLV501",
     "The stack's alarms match the template",
-    how="Finds deleted, changed or silenced alarms.",
+    how="Finds deleted, changed or silenced alarms. A silenced one fails if it has actions of its own.",
     source=_ALARMS,
 )
 def as_stated(context: VerificationContext) -> Iterator[Outcome]:
@@ -165,8 +166,9 @@ def _fits(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """Findings of the diagnosis about numbers that a user stated."""
     account, end = context.account, account_now()
     name, start = context.stated.name, end - WINDOW
+    keep_owner(*context.where)
     try:
-        made = diagnose(account.client, name, start=start, end=end, now=end, region=account.region)
+        made = diagnose(account, name, start=start, end=end, now=end, region=account.region)
     except ConfigurationError as refusal:
         raise Unreadable(str(refusal)) from refusal
     for finding in made.findings:

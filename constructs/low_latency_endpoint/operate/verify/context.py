@@ -10,8 +10,15 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from ...account.calls import Account
-from ...account.endpoints import DeployedEndpoint, DeployedVariant, describe_model, read_endpoint
+from ...account.endpoints import (
+    DeployedEndpoint,
+    DeployedVariant,
+    describe_endpoint,
+    describe_model,
+    read_endpoint,
+)
 from ...account.network import adopted_interface_endpoint, describe_subnets, resolve, vpc_endpoints
+from ...account.sessions import Unreadable
 from ...account.stacks import StackEndpoint, stack_endpoints, stack_ids, template_resources
 from ...client.client_zone import ClientZone, find_client_zone
 
@@ -110,6 +117,16 @@ class VerifiedEndpoint:
         """Production variants by name; none where there is no such endpoint."""
         endpoint = self.read()
         return endpoint.variants if endpoint else {}
+
+    def settled(self) -> None:
+        """Raise :class:`Unreadable` while an update is under way: two fleets have no one answer."""
+        described = describe_endpoint(self.account, self.stated.name)
+        update = DeployedEndpoint(described, {}).update if described else None
+        if update is not None:
+            raise Unreadable(
+                f"{update.words}: what is described is the fleet before it",
+                "Verify again when it has ended.",
+            )
 
 
 def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[str, Any]]:

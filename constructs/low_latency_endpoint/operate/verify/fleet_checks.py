@@ -11,13 +11,14 @@ from ...account.drift import (
     REVERTED,
     Drift,
     configuration_drifts,
+    deleted_parts,
     differences,
     scaling_drifts,
     scheduled_limits,
     stated_configuration,
     stated_targets,
 )
-from ...account.endpoints import DeployedVariant, describe_configuration, describe_endpoint
+from ...account.endpoints import DeployedEndpoint, DeployedVariant, describe_endpoint
 from ...account.scaling import scalable_targets, scaling_policies, tracked_metric, tracked_value
 from ...facts.failure_reasons import read_failure
 from ...report.numbers import readable
@@ -36,6 +37,8 @@ _LAST_UPDATE = (
     "The last update was deployed this way, perhaps by hand: the stack's next one uses the "
     "template's."
 )
+#: Endpoints that serve and are being changed.
+_CHANGING = ("Updating", "SystemUpdating")
 _NO_PLAN = "the template has no plan to compare with"
 _FIX_THE_CAUSE = "Fix the cause in the reason."
 _GONE = "SageMaker has no such endpoint"
@@ -43,9 +46,12 @@ _RETRY = f"{REVERTED} If that fails, deploy under another endpoint_name."
 
 
 def by_hand(found: Iterable[Drift]) -> Iterator[Outcome]:
-    """What was changed by hand, with what puts it back; what is only switched off is a warning."""
+    """What was changed by hand, with what puts it back.
+
+    What is only switched off is a warning, but for an alarm that calls somebody.
+    """
     for drift in found:
-        yield (warned if drift.paused else failed)(drift.words, drift.repair)
+        yield (warned if drift.paused and not drift.pages else failed)(drift.words, drift.repair)
 
 
 @check("LLV102", "The template has endpoints, with their plans", how="Unknown without a plan.")
@@ -64,14 +70,31 @@ def have_plans(context: VerificationContext) -> Outcome:
     return passed(f"{len(found)} with a plan: {', '.join(each.key for each in found)}")
 
 
-@endpoint_check("LLV401", "The endpoint is in service", source=_DESCRIBE)
+@endpoint_check(
+    "LLV401",
+    "The endpoint is in service",
+    how="While an update runs, the fleets are not compared with the plan.",
+    source=_DESCRIBE,
+)
 def in_service(context: VerifiedEndpoint) -> Outcome:
-    endpoint = context.read()
-    if endpoint is None:
+    described = describe_endpoint(context.account, context.stated.name)
+    if described is None:
         return failed(_GONE, _RETRY)
+    endpoint = DeployedEndpoint(described, {})
+    reason = endpoint.failure_reason
     if endpoint.status == "InService":
         return passed(f"InService with configuration {endpoint.configuration_name}")
-    reason = endpoint.failure_reason
+    if endpoint.update is not None:
+        return warned(
+            f"{endpoint.status}: {endpoint.update.words}{f': {reason}' if reason else ''}; "
+            f"{endpoint.configuration_name} served before",
+            "Verify again when it has ended. `low-latency diagnose` tells how it fares.",
+        )
+    if endpoint.status in _CHANGING:
+        return warned(
+            f"{endpoint.status}, without a new configuration: counts or weights change",
+            "Verify again when it is InService.",
+        )
     return failed(
         f"{endpoint.status}{f': {reason}' if reason else ''}",
         read_failure(reason).fix or f"Wait while it is being changed. Else: {_FIX_THE_CAUSE}",
@@ -79,6 +102,7 @@ def in_service(context: VerifiedEndpoint) -> Outcome:
 
 
 def _variants(context: VerifiedEndpoint) -> Iterator[tuple[str, str, DeployedVariant]]:
+    context.settled()
     return ((name, name, variant) for name, variant in context.variants.items())
 
 
@@ -197,11 +221,12 @@ def scaling(
     source=_GUARDRAILS,
 )
 def deployment(context: VerifiedEndpoint) -> Outcome | None:
-    endpoint = context.read()
+    described = describe_endpoint(context.account, context.stated.name)
     stated = dict(context.stated.properties.get("DeploymentConfig") or {})
-    if endpoint is None or not stated:
+    if described is None or not stated:
         return None
-    config = endpoint.description.get("LastDeploymentConfig")
+    context.settled()
+    config = described.get("LastDeploymentConfig")
     if not config:
         return unknown(
             "SageMaker returns no deployment configuration; the next update uses the template's"
@@ -236,6 +261,10 @@ def _described(context: VerifiedEndpoint) -> Iterator[tuple[str, Mapping[str, An
     each=_described,
 )
 def configuration(context: VerifiedEndpoint, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+    context.settled()
+    if endpoint["EndpointStatus"] != "InService":
+        yield unknown(f"the endpoint is {endpoint['EndpointStatus']}: see LLV401")
+        return
     if not stated_configuration(*context.where)[1]:
         yield unknown("the stack has no endpoint configuration of its own to compare with")
         return
@@ -262,21 +291,18 @@ def no_failure(_: VerifiedEndpoint, endpoint: Mapping[str, Any]) -> Outcome:
 
 @endpoint_check(
     "LLV409",
-    "The configuration that serves exists",
-    how="If somebody deletes it, the next update or scaling fails.",
+    "The configuration that serves, and its models, exist",
+    how="If somebody deletes one, the next update fails, and SageMaker does not patch the endpoint. "
+    "Model data, image and role are not looked at.",
     source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html",
     each=_described,
 )
-def configuration_exists(context: VerifiedEndpoint, endpoint: Mapping[str, Any]) -> Outcome:
-    name = endpoint["EndpointConfigName"]
-    if describe_configuration(context.account, name) is None:
-        return failed(
-            f"{name} is deleted: the endpoint can be neither updated nor scaled, and is "
-            "not patched",
-            "Make a configuration of that name again, from its model and "
-            "the variants in DescribeEndpoint; or deploy under another endpoint_name.",
-        )
-    return passed(f"{name}")
+def parts_exist(context: VerifiedEndpoint, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+    deleted = deleted_parts(context.account, DeployedEndpoint(endpoint, {}))
+    for part in deleted:
+        yield failed(f"{part.words}: the endpoint serves on, and cannot be replaced", part.repair)
+    if not deleted:
+        yield passed(str(endpoint["EndpointConfigName"]))
 
 
 def _alarm_names(context: VerifiedEndpoint, rollback: Mapping[str, Any]) -> set[str]:

@@ -150,6 +150,7 @@ def _zones_equal(
 
 def _models(context: VerifiedEndpoint) -> Iterator[tuple[Any, ...]]:
     """Each variant, twice, the subnets of its model, and the interface endpoint."""
+    context.settled()
     link = chosen_interface_endpoint(context.stack)
     return ((name, name, subnets, link) for name, subnets in model_subnets(context).items())
 
