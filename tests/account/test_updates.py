@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -29,7 +29,7 @@ def described(status: str, **pending: Any) -> DeployedEndpoint:
     ("status", "words"),
     [
         ("Updating", "updating to new since 03:42 (Baking)"),
-        ("SystemUpdating", "updating to new since 03:42 (Baking)"),
+        ("SystemUpdating", "under SageMaker's maintenance since 03:42 (Baking)"),
         ("RollingBack", "rolling back from new since 03:42 (Baking)"),
     ],
 )
@@ -45,6 +45,24 @@ def test_a_roll_back_is_one_although_nothing_more_is_told() -> None:
     update = described("RollingBack").update
     assert update is not None
     assert update.words == "rolling back"
+
+
+def test_maintenance_is_an_update_although_nothing_more_is_told() -> None:
+    """Instances are replaced, and no setting is changed."""
+    update = described("SystemUpdating").update
+    assert update is not None
+    assert update.by_aws
+    assert update.words == "under SageMaker's maintenance"
+
+
+def test_a_roll_back_begins_after_the_update() -> None:
+    turned = BEGUN + timedelta(minutes=7)
+    pending = {"EndpointConfigName": "new", "StartTime": BEGUN, "Stage": "Updating"}
+    endpoint = described("RollingBack", **pending)
+    (variant,) = endpoint.description["PendingDeploymentSummary"]["ProductionVariants"]
+    variant["VariantStatus"][0]["StartTime"] = turned
+    assert endpoint.update is not None
+    assert endpoint.update.begun == turned
 
 
 @pytest.mark.parametrize("status", ["InService", "Updating", "Failed", "OutOfService"])

@@ -19,6 +19,8 @@ ENDPOINT_EXISTS = rule(
 )
 _MOST = 10  # names in one message
 _PAGE = 100  # endpoints in one answer: AWS gives 10 where nothing is asked for
+#: What DescribeEndpoint tells of an update, and of the variants before it.
+_PENDING = ("PendingDeploymentSummary", "ProductionVariants", "ShadowProductionVariants")
 #: SageMaker's codes for what does not exist.
 _MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundException")
 
@@ -78,17 +80,25 @@ class EndpointUpdate:
     stage: str  # such as Creating, Baking or ActivatingTraffic; empty where SageMaker does not tell
     rolling_back: bool
     variants: Mapping[str, Mapping[str, Any]]  # of the new fleet, as DescribeEndpoint tells them
+    by_aws: bool = False  # whether it is SageMaker's maintenance, which changes no setting
 
     @property
     def words(self) -> str:
         """What happens, to which configuration and since when, without a verb: for a cell."""
-        verb = "rolling back" if self.rolling_back else "updating"
-        target = f" to {self.configuration_name}" if self.configuration_name else ""
-        if self.rolling_back and self.configuration_name:
-            target = f" from {self.configuration_name}"
         since = f" since {self.begun:%H:%M}" if self.begun else ""
         stage = f" ({self.stage})" if self.stage else ""
-        return f"{verb}{target}{since}{stage}"
+        return f"{self.verb}{since}{stage}"
+
+    @property
+    def verb(self) -> str:
+        """What happens, and to which configuration."""
+        if self.by_aws:
+            return "under SageMaker's maintenance"
+        if self.rolling_back:
+            return (
+                f"rolling back{f' from {self.configuration_name}' * bool(self.configuration_name)}"
+            )
+        return f"updating{f' to {self.configuration_name}' * bool(self.configuration_name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +133,34 @@ class DeployedEndpoint:
         """The update or roll-back under way; ``None`` without one.
 
         A change of instance counts or weights makes an endpoint Updating too, and is none: it starts
-        no new fleet. https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_PendingDeploymentSummary.html
+        no new fleet. SageMaker's own maintenance (SystemUpdating) is one: it replaces instances.
+        https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_PendingDeploymentSummary.html
         """
         pending = self.description.get("PendingDeploymentSummary") or {}
         rolling_back = self.status == "RollingBack"
-        if self.status == "Creating" or not (pending or rolling_back):
+        by_aws = self.status == "SystemUpdating"
+        if self.status == "Creating" or not (pending or rolling_back or by_aws):
             return None
         variants = pending.get("ProductionVariants") or ()
-        stages = [
-            str(status["Status"])
-            for variant in variants
-            for status in variant.get("VariantStatus") or ()
-        ]
+        statuses = [status for variant in variants for status in variant.get("VariantStatus") or ()]
+        # StartTime is the update's; that of a variant's status is the roll-back's.
+        turned = [status["StartTime"] for status in statuses if "StartTime" in status]
+        begun = min(turned, default=None) if rolling_back else None
         return EndpointUpdate(
             configuration_name=str(pending.get("EndpointConfigName", "")),
-            begun=pending.get("StartTime"),
-            stage=next(iter(stages), ""),
+            begun=begun or pending.get("StartTime"),
+            stage=next((str(status["Status"]) for status in statuses), ""),
             rolling_back=rolling_back,
             variants={variant["VariantName"]: variant for variant in variants},
+            by_aws=by_aws,
         )
+
+    @property
+    def rollback_alarms(self) -> tuple[str, ...]:
+        """Names of the alarms that end the last update that was asked for, where it names any."""
+        deployment = self.description.get("LastDeploymentConfig") or {}
+        automatic = deployment.get("AutoRollbackConfiguration") or {}
+        return tuple(str(alarm["AlarmName"]) for alarm in automatic.get("Alarms") or ())
 
     @property
     def shadows(self) -> list[str]:
@@ -183,6 +202,22 @@ def read_endpoint(account: Account, name: str) -> DeployedEndpoint | None:
     if description is None:
         return None
     return DeployedEndpoint(description, _serving(account, description["EndpointConfigName"]))
+
+
+def read_coming(account: Account, endpoint: DeployedEndpoint) -> DeployedEndpoint | None:
+    """The endpoint as it will be after the update under way; ``None`` where SageMaker does not say.
+
+    While it is rolled back, as it would have been.
+    """
+    pending = endpoint.description.get("PendingDeploymentSummary") or {}
+    if endpoint.update is None or not pending.get("EndpointConfigName"):
+        return None
+    name = pending["EndpointConfigName"]
+    configuration = describe_configuration(account, name)
+    if configuration is None:
+        raise Unreadable(f"{name}, the configuration of the update, is deleted")
+    now = {key: value for key, value in endpoint.description.items() if key not in _PENDING}
+    return DeployedEndpoint({**now, **pending}, configuration)
 
 
 def existing_endpoint(account: Account, name: str) -> DeployedEndpoint:
@@ -246,3 +281,9 @@ def describe_model(account: Account, name: str) -> Mapping[str, Any]:
     if model is None:
         raise Unreadable(f"the model {name} is deleted")
     return model
+
+
+def containers_of(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The containers of a model, as DescribeModel tells them."""
+    primary = model.get("PrimaryContainer")
+    return [primary] if primary else list(model.get("Containers") or ())

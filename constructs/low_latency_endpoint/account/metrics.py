@@ -48,6 +48,10 @@ _PART = {
     "CPUUtilization": ("Average",),
 }
 
+_REQUESTS = {"Invocations": ("Sum",)}
+#: The kind of part that a deployment's fleet is.
+CONFIGURATION = "configuration"
+
 Dimensions = tuple[tuple[str, str], ...]
 #: By metric and statistic.
 MetricSeries = Mapping[tuple[str, str], "Series"]
@@ -146,7 +150,7 @@ class Query:
     """One statistic to ask for.
 
     ``divisor`` brings it into milliseconds, or percent of the whole instance. ``owner`` says what
-    it is of: the variant, then ``""``, or ``instance`` or ``zone`` with its name.
+    it is of: the variant, then ``""``, or ``instance``, ``zone`` or ``configuration`` with its name.
     """
 
     owner: tuple[str, str, str]
@@ -208,28 +212,36 @@ def variant_query(
 
 
 def by_dimension(
-    account: Account, endpoint: str, variants: Mapping[str, str]
-) -> tuple[list[Query], dict[str, Dimensions]]:
-    """Queries of each instance and zone with metrics in two weeks; their dimensions."""
+    account: Account,
+    endpoint: str,
+    variants: Mapping[str, str],
+    fleets: Collection[str] = (),
+    statistics: Iterable[tuple[str, str]] = (),
+) -> list[Query]:
+    """Queries of each instance, zone and configuration with metrics in two weeks.
+
+    Of the configurations in ``fleets`` all that a variant has, with further ``statistics``; of
+    others their requests.
+    """
     queries: dict[Query, None] = {}
-    configurations: dict[str, Dimensions] = {}
+    of_fleet = dict(_VARIANT)
+    for metric, statistic in statistics:
+        told = of_fleet.get(metric, ())
+        of_fleet[metric] = (*told, statistic) if statistic not in told else told
     for namespace in (_INVOCATIONS, _INSTANCES):
         for name, key in metrics_of(account, namespace, endpoint):
             dimensions = dict(key)
             variant = dimensions.get("VariantName", "")
-            if name == "Invocations" and set(dimensions) == {
-                "EndpointName",
-                "VariantName",
-                "EndpointConfigName",
-            }:
-                configurations[dimensions["EndpointConfigName"]] = key
             part = _part(dimensions)
             if variant not in variants or part is None:
                 continue
-            for statistic in _PART.get(name, ()):
+            wanted: Mapping[str, tuple[str, ...]] = _PART
+            if part[0] == CONFIGURATION:
+                wanted = of_fleet if part[1] in fleets else _REQUESTS
+            for statistic in wanted.get(name, ()):
                 if divisor := _divisor(name, statistic, variants[variant]):
                     queries[Query((variant, *part), name, statistic, key, divisor)] = None
-    return list(queries), configurations
+    return list(queries)
 
 
 def metrics_of(account: Account, namespace: str, endpoint: str) -> Iterator[tuple[str, Dimensions]]:
@@ -246,6 +258,8 @@ def metrics_of(account: Account, namespace: str, endpoint: str) -> Iterator[tupl
 
 def _part(dimensions: dict[str, str]) -> tuple[str, str] | None:
     names = set(dimensions) - {"EndpointName", "VariantName"}
+    if names == {"EndpointConfigName"}:
+        return CONFIGURATION, dimensions["EndpointConfigName"]
     if names == {"InstanceId"}:
         return "instance", dimensions["InstanceId"]
     if "AvailabilityZone" in names and names <= {"AvailabilityZone", "Region", "InstanceType"}:

@@ -27,6 +27,7 @@ class FakeAccount(FakeAws):
         self.endpoint: dict[str, Any] = {}
         self.configuration: dict[str, Any] = {}
         self.model: dict[str, Any] = {}
+        self.coming: dict[str, dict[str, Any]] = {}  # an update's configuration and model, by name
         self.targets: list[dict[str, Any]] = []
         self.policies: list[dict[str, Any]] = []
         self.activities: list[dict[str, Any]] = []
@@ -47,8 +48,12 @@ class FakeAccount(FakeAws):
         super().__init__(
             {
                 "sagemaker.DescribeEndpoint": self._describe_endpoint,
-                "sagemaker.DescribeEndpointConfig": lambda _: self.configuration,
-                "sagemaker.DescribeModel": lambda _: self.model,
+                "sagemaker.DescribeEndpointConfig": lambda request: self.coming.get(
+                    request["EndpointConfigName"], self.configuration
+                ),
+                "sagemaker.DescribeModel": lambda request: self.coming.get(
+                    request["ModelName"], self.model
+                ),
                 f"{scaling}ableTargets": paged("ScalableTargets", lambda: self.targets),
                 f"{scaling}ingPolicies": paged("ScalingPolicies", lambda: self.policies),
                 f"{scaling}ingActivities": paged("ScalingActivities", lambda: self.activities),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 from low_latency_endpoint.facts.instance_types import instance_facts
 from tests.fake_aws import Refused
@@ -19,8 +19,10 @@ from .account import MINUTE, FakeAccount
 
 END = datetime(2026, 11, 20, 4, 0, tzinfo=UTC)
 ENDPOINT, VARIANT, CONFIGURATION = "sentiment", "primary", "sentiment-config-2"
+NEW = "sentiment-config-3"
 LONG_AGO = END - timedelta(days=30)
 QUANTILES = 60
+ERRORS = ("Invocation4XXErrors", "Invocation5XXErrors", "InvocationModelErrors")
 
 PerMinute = Callable[[int], float]
 
@@ -41,6 +43,36 @@ class Scaled:
     cause: str = "monitor alarm TargetTracking-AlarmHigh was in state ALARM"
     reasons: tuple[str, ...] = ()
     took: float = 5
+
+
+@dataclass(frozen=True)
+class Update:
+    """A new fleet beside the scenario's: what it does, and what AWS says of it.
+
+    It is ``asked`` from a minute on; with ``ended`` it is gone from that minute on, rolled back.
+    ``apart`` is whether CloudWatch has series of each configuration, or of the ``new`` one alone.
+    """
+
+    begun: float = 15
+    asked: int = 20
+    ended: int | None = None
+    share: PerMinute = constant(0.5)
+    instances: PerMinute = constant(8)
+    latency: Callable[[int, int], float] = lambda minute, instance: 40.0
+    errors: dict[str, PerMinute] = field(default_factory=dict)
+    apart: Literal["both", "new", ""] = "both"
+    status: str = "Updating"
+    stage: str = "Baking"
+    told: bool = True  # whether DescribeEndpoint has a PendingDeploymentSummary
+    configuration: str = NEW
+    variant: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    image: str = "pytorch-inference:2.7.0-cpu"
+    alarms: tuple[str, ...] = ()
+
+    def serves(self, minute: int) -> bool:
+        """Whether requests reach the new fleet in a minute."""
+        return self.asked <= minute < (self.ended or minute + 1)
 
 
 @dataclass
@@ -81,6 +113,7 @@ class Scenario:
     suspended: bool = False
     activities: Sequence[Scaled] = ()
     deployed: int | None = None
+    update: Update | None = None
     environment: dict[str, str] = field(default_factory=dict)
     thresholds: dict[tuple[str, str], float] = field(
         default_factory=lambda: {
@@ -169,6 +202,10 @@ class Scenario:
                 "Environment": self.environment,
             }
         }
+        if self.update:
+            wanted = round(self.instances(0))
+            account.endpoint["ProductionVariants"][0]["DesiredInstanceCount"] = wanted
+            self._update(account, self.update, wanted)
         self._scaling(account)
         self._alarms(account)
         self._template(account)
@@ -178,6 +215,42 @@ class Scenario:
         for minute in range(self.minutes):
             self._minute(account, minute)
         return account
+
+    def _update(self, account: FakeAccount, update: Update, wanted: int) -> None:
+        (variant,) = account.configuration["ProductionVariants"]
+        if update.configuration != CONFIGURATION:
+            account.coming[update.configuration] = {
+                "EndpointConfigName": update.configuration,
+                "CreationTime": self.at(update.begun - 1),
+                "ProductionVariants": [{**variant, "ModelName": "new-model", **update.variant}],
+            }
+        (of_now,) = account.model.values()
+        image = f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{update.image}"
+        container = {**of_now, "Image": image, "Environment": update.environment}
+        account.coming["new-model"] = {"PrimaryContainer": container}
+        if update.ended is not None:
+            return
+        account.endpoint["EndpointStatus"] = update.status
+        account.endpoint["LastModifiedTime"] = self.at(update.begun)
+        if update.alarms:
+            alarms = {"Alarms": [{"AlarmName": name} for name in update.alarms]}
+            account.endpoint["LastDeploymentConfig"] = {"AutoRollbackConfiguration": alarms}
+        if not update.told:
+            return
+        count = round(update.instances(self.minutes - 1))
+        status = {"Status": update.stage, "StartTime": self.at(update.asked)}
+        account.endpoint["PendingDeploymentSummary"] = {
+            "EndpointConfigName": update.configuration,
+            "StartTime": self.at(update.begun),
+            "ProductionVariants": [
+                {
+                    "VariantName": VARIANT,
+                    "CurrentInstanceCount": count,
+                    "DesiredInstanceCount": wanted,
+                    "VariantStatus": [status],
+                }
+            ],
+        }
 
     def _scaling(self, account: FakeAccount) -> None:
         if self.scaling is None:
@@ -366,29 +439,48 @@ class Scenario:
         facts = instance_facts(self.instance_type)
         assert facts is not None
         assert facts.vcpus is not None
-        each = requests / count
-        for instance in range(count if requests else 0):
-            median = self.latency(minute, instance) * noise.uniform(0.97, 1.03)
-            drawn = self._drawn(median, each)
-            samples = [(value * 1000, weight) for value, weight in drawn]
-            member: list[dict[str, str]] = [{}]
-            if self.enhanced:
-                member.append({"InstanceId": self._name(instance, minute)})
-            if self.zones:
-                member.append(
-                    {
-                        "Region": "us-east-1",
-                        "InstanceType": self.instance_type,
-                        "AvailabilityZone": self.zones[instance % len(self.zones)],
-                    }
-                )
-            for more in member:
-                put(runtime, "ModelLatency", samples, **more)
-                put(runtime, "Invocations", [(1.0, each)], **more)
-                if more:
-                    put(runtime, "OverheadLatency", [(1000 * self.overhead(minute), each)], **more)
+        update = self.update if self.update and self.update.serves(minute) else None
+        share = update.share(minute) if update else 0.0
+        # Each fleet: its requests, instances, the number of its first one, latency and errors.
+        fleets = [(CONFIGURATION, requests * (1 - share), count, 0, self.latency, self.errors)]
+        if update:
+            new = round(update.instances(minute)), count, update.latency, update.errors
+            fleets.append((update.configuration, requests * share, *new))
+        for configuration, of_fleet, size, first, latency, errors in fleets:
+            if not of_fleet:
+                continue
+            each = of_fleet / size
+            own: list[dict[str, str]] = [{"EndpointConfigName": configuration}]
+            told = self.update.apart if self.update else ""
+            if not told or (told == "new" and configuration == CONFIGURATION):
+                own = []
+            for instance in range(size):
+                median = latency(minute, instance) * noise.uniform(0.97, 1.03)
+                drawn = self._drawn(median, each)
+                samples = [(value * 1000, weight) for value, weight in drawn]
+                member: list[dict[str, str]] = [{}, *own]
+                if self.enhanced:
+                    member.append({"InstanceId": self._name(first + instance, minute)})
+                if self.zones:
+                    member.append(
+                        {
+                            "Region": "us-east-1",
+                            "InstanceType": self.instance_type,
+                            "AvailabilityZone": self.zones[instance % len(self.zones)],
+                        }
+                    )
+                for more in member:
+                    put(runtime, "ModelLatency", samples, **more)
+                    put(runtime, "Invocations", [(1.0, each)], **more)
+                    if more:
+                        added = [(1000 * self.overhead(minute), each)]
+                        put(runtime, "OverheadLatency", added, **more)
+            for more in ({}, *own):
+                put(runtime, "InvocationsPerInstance", [(1 / size, of_fleet)], **more)
+                for metric in ERRORS:
+                    failed = round(errors.get(metric, constant(0))(minute) * of_fleet)
+                    put(runtime, metric, [(1.0, failed)] if failed else [(0.0, 1)], **more)
         if requests:
-            put(runtime, "InvocationsPerInstance", [(1 / count, requests)])
             put(
                 runtime,
                 "OverheadLatency",
@@ -397,9 +489,6 @@ class Scenario:
             put(runtime, "ConcurrentRequestsPerModel", [(round(self.in_flight(minute)), 1)])
             if self.longest_ms and (longest := self.longest_ms(minute)):
                 put(runtime, "ModelLatency", [(1000 * longest, 1)])
-            for metric in ("Invocation4XXErrors", "Invocation5XXErrors", "InvocationModelErrors"):
-                failed = round(self.errors.get(metric, constant(0))(minute) * requests)
-                put(runtime, metric, [(1.0, failed)] if failed else [(0.0, 1)])
         for instance in range(count):
             wobble = noise.uniform(0.97, 1.03)
             more = [{}] + ([{"InstanceId": self._name(instance, minute)}] if self.enhanced else [])

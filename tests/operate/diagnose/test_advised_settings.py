@@ -12,8 +12,9 @@ from low_latency_endpoint.operate.diagnose.findings import Finding, Remedy
 from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.settings import Settings, parse_settings, plan_endpoint
 
-from .faults import FAULTS, Fault
+from .faults import Fault
 from .scenarios import Scenario
+from .update_faults import ALL_FAULTS
 
 _OF_THE_PLAN = ("instance_type", "instances", "scaling", "throughput", "routing")
 
@@ -69,7 +70,7 @@ def advised(finding: Finding) -> list[Remedy]:
     return [c for c in finding.changes if c.value and not c.command and "..." not in c.value]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("fault", ALL_FAULTS, ids=str)
 def test_each_advised_setting_is_accepted_alone_and_changes_the_plan(fault: Fault) -> None:
     file = settings_file(fault.scenario())
     settings, plan = read(file)

@@ -15,8 +15,9 @@ from low_latency_endpoint.operate.diagnose.view import VariantView
 from tests.depth import sampled
 
 from .conftest import Run
-from .faults import FAULTS, Fault
+from .faults import Fault
 from .scenarios import MINUTE, PerMinute, Scenario
+from .update_faults import ALL_FAULTS
 
 _SHARE = 0.1
 #: What changes how much the fleet can serve: of this a consequence knows nothing.
@@ -68,7 +69,7 @@ def _words(made: Diagnosis) -> str:
     return " ".join(shown.text for finding in made.findings for shown in finding.evidence)
 
 
-_PAIRS = [(f, c) for f in FAULTS for c in _CONSEQUENCES if _with_consequence(f, c)]
+_PAIRS = [(f, c) for f in ALL_FAULTS for c in _CONSEQUENCES if _with_consequence(f, c)]
 
 
 @pytest.mark.parametrize(

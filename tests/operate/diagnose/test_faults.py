@@ -22,21 +22,12 @@ from low_latency_endpoint.plan.serving import Serving
 from tests.depth import sampled
 
 from .conftest import Run
-from .faults import (
-    FAULTS,
-    Fault,
-    between,
-    custom_metric,
-    from_minute,
-    not_started,
-    one_core,
-    slow,
-    up_to,
-)
+from .faults import Fault, between, custom_metric, from_minute, not_started, one_core, slow, up_to
 from .scenarios import Scaled, Scenario, constant
+from .update_faults import ALL_FAULTS
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("fault", ALL_FAULTS, ids=str)
 def test_a_fault_gives_its_finding_and_nothing_else(fault: Fault) -> None:
     made = fault.diagnosed
     found = {finding.id: finding for finding in made.findings}
@@ -92,7 +83,7 @@ def test_the_check_of_keys_can_fail() -> None:
     assert not _has("containers[].picture", _endpoint())
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("fault", ALL_FAULTS, ids=str)
 def test_changes_name_keys_of_the_settings_file(fault: Fault) -> None:
     for finding in fault.diagnosed.findings:
         assert finding.changes or finding.besides, "something to do"
@@ -105,7 +96,7 @@ def test_changes_name_keys_of_the_settings_file(fault: Fault) -> None:
             assert change.command or _has(change.key, root), change.key
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("fault", ALL_FAULTS, ids=str)
 def test_the_plan_takes_every_number(fault: Fault) -> None:
     made = fault.diagnosed
     (variant,) = made.measurements.variants
@@ -147,7 +138,7 @@ def test_the_plan_takes_every_number(fault: Fault) -> None:
 
 
 def test_every_kind_of_finding_has_a_fault() -> None:
-    shown = {fault.finding for fault in FAULTS}
+    shown = {fault.finding for fault in ALL_FAULTS}
     # LLD101 needs scaling unknown, LLD406 streams, LLD606 and LLD705 silence (test_reports.py), LLD703
     # missing instances, LLD137 to LLD143 tokens (test_tokens.py): each its own test.
     of_tokens = {f"LLD{number}" for number in range(137, 144)}
@@ -456,7 +447,7 @@ def test_no_false_finding_on_any_healthy_endpoint(seed: int, run: Run) -> None:
     assert [(f.id, [e.text for e in f.evidence]) for f in made.findings] == []
 
 
-@pytest.mark.parametrize("fault", sampled(FAULTS, 4), ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", sampled(ALL_FAULTS, 4), ids=lambda fault: fault.name)
 def test_the_same_within_other_windows(fault: Fault) -> None:
     """Windows that hold the fault whole find it too, whatever else they hold."""
     for minutes in {max(45, fault.over), max(150, fault.over)}:

@@ -176,6 +176,7 @@ class Diagnosis:
             "endpoint": m.endpoint,
             "region": m.region,
             "status": m.status,
+            "update": m.update.to_dict() if m.update else None,
             "start": m.start.isoformat(),
             "end": m.end.isoformat(),
             "period_seconds": int(m.period.total_seconds()),

@@ -34,7 +34,7 @@ from .diagnosis import (
 )
 from .events import Event
 from .findings import Evidence, Finding
-from .measurements import Measurements, VariantReading
+from .measurements import Measurements, ObservedUpdate, VariantReading
 from .view import VariantView
 
 CLOUDWATCH_LACKS = (
@@ -128,6 +128,8 @@ def verdict(diagnosis: Diagnosis) -> str:
 def began(diagnosis: Diagnosis) -> Iterator[str]:
     """When the slow time began; and what could not be judged, with what to look at."""
     m = diagnosis.measurements
+    if m.update:
+        yield update_text(m.update, m)
     sick = {finding.variant for finding in diagnosis.findings if not finding.risk}
     for onset in onsets(m):
         if onset.variant in sick:
@@ -144,6 +146,15 @@ def began(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"Callers, DNS, security group: `{f'low-latency verify {stack}'.strip()}`"
         if not diagnosis.events:
             yield f"What changed before: `low-latency diagnose {m.endpoint} --since 1d`"
+
+
+def update_text(update: ObservedUpdate, m: Measurements) -> str:
+    """The update under way, and what it changes, in one sentence."""
+    since = f" since {m.clock(update.begun)}" if update.begun else ""
+    stage = f" ({update.update.stage})" if update.update.stage else ""
+    changes = f" Changed: {'; '.join(update.changes)}." if update.changes else ""
+    either = f"until it ends, {update.serving} or the new fleet may answer"
+    return f"The endpoint is {update.update.verb}{since}{stage}: {either}.{changes}"
 
 
 def _onset(onset: Onset, m: Measurements) -> str:

@@ -10,8 +10,9 @@ from ...account.metrics import Series
 from ...account.scaling import Activity
 from ...report.numbers import milliseconds
 from .findings import Evidence, Finding, Remedy
+from .fleets import fleets_of
 from .measurements import Measurements
-from .thresholds import LOOK_BACK, MOST, WARMING
+from .thresholds import HALF, LOOK_BACK, MOST, PERIODS, SLOW_OF_PERIODS, WARMING
 from .view import VariantView
 
 
@@ -25,8 +26,8 @@ class Start:
 
     @property
     def deployment(self) -> bool:
-        """Whether a deployment replaced the fleet."""
-        return self.why.startswith("the deployment")
+        """Whether a deployment replaced the fleet, or an update replaces it now."""
+        return self.why.startswith(("the deployment", "the update", "SageMaker's maintenance"))
 
 
 def instance_starts(view: VariantView) -> list[Start]:
@@ -35,6 +36,7 @@ def instance_starts(view: VariantView) -> list[Start]:
         Start(deployment.time, deployment.done, f"the deployment of {deployment.configuration}")
         for deployment in view.measurements.deployments
     ]
+    starts += _of_update(view)
     told = [(start.first, start.last) for start in starts]
     for activity in scale_outs(view):
         # AWS documents no order of its end and the first request: what was seen counts.
@@ -57,9 +59,18 @@ def instance_starts(view: VariantView) -> list[Start]:
     return sorted(starts)
 
 
+def _of_update(view: VariantView) -> Iterator[Start]:
+    """The new fleet of the update under way: more of its instances come until it ends."""
+    update, fleets = view.measurements.update, fleets_of(view.whole)
+    if update is None or fleets is None or update.update.rolling_back:
+        return
+    if max(fleets.since, update.begun or fleets.since) >= view.measurements.start:
+        yield Start(fleets.since, view.measurements.end, update.name)
+
+
 def after_starts(view: VariantView, slow: list[datetime]) -> list[Start]:
     """The starts that explain slow periods: these follow them closely; none, when they do not."""
-    all_starts = instance_starts(view)
+    all_starts = [start for start in instance_starts(view) if not _lasting(view, start, slow)]
     explained: dict[Start, int] = {}
     for time in slow:
         for start in reversed(all_starts):
@@ -74,6 +85,16 @@ def after_starts(view: VariantView, slow: list[datetime]) -> list[Start]:
         if len(lead) >= 2:
             return []
     return sorted(explained)
+
+
+def _lasting(view: VariantView, start: Start, slow: list[datetime]) -> bool:
+    """Whether it has been slow for most of an update under way, and is: then it is not cold."""
+    end = view.measurements.end
+    since = [time for time in view.requests.times if start.first <= time]
+    late = {time for time in slow if start.first <= time}
+    last = late.intersection(since[-PERIODS:])
+    lasts = len(last) >= SLOW_OF_PERIODS and len(late) >= HALF * len(since)
+    return start.last == end and end - start.first > WARMING and lasts
 
 
 def scale_outs(view: VariantView) -> list[Activity]:
@@ -101,6 +122,9 @@ def _capacity_before(view: VariantView, activity: Activity) -> float | None:
 
 def deployed_near(view: VariantView, time: datetime, after: timedelta) -> bool:
     """Whether a deployment was under way then, or over for at most so long."""
+    update = view.measurements.update
+    if update and update.begun and time >= update.begun - 2 * view.period:
+        return True
     return any(
         deployment.time - 2 * view.period <= time <= deployment.done + after
         for deployment in view.measurements.deployments
@@ -127,6 +151,15 @@ def events(measurements: Measurements) -> list[Event]:
         name = deployed.configuration
         text = f"{name} ({deployed.how})"
         found.append(Event(deployed.time, "deployment", text, names=(name,)))
+    update = measurements.update
+    if update and update.begun:
+        name, stage = update.configuration or update.serving, update.update.stage
+        text = f"{update.update.verb}{f' ({stage})' if stage else ''}"
+        found.append(Event(update.begun, "deployment", text, names=(name,)))
+    for ended in measurements.taken_back:
+        name = ended.configuration
+        text = f"{name} (its first request; rolled back to {ended.serving})"
+        found.append(Event(ended.start, "deployment", text, ended.end, names=(name,)))
     for variant in measurements.variants:
         for activity in variant.activities:
             refused = (

@@ -11,7 +11,8 @@ from .measurements import Measurements
 
 def failed_deployment(m: Measurements) -> Iterator[Finding]:
     """At most one finding, with AWS's sentence and the changes that follow from it alone."""
-    if not m.failure_reason and m.status not in ("Failed", "UpdateRollbackFailed", "RollingBack"):
+    rolling_back = m.update is not None and m.update.update.rolling_back  # LLD707 says why
+    if rolling_back or not (m.failure_reason or m.status in ("Failed", "UpdateRollbackFailed")):
         return
     reason = read_failure(m.failure_reason)
     words = f"the endpoint is {m.status}"

@@ -18,6 +18,9 @@ from .saturated import reason_of_saturation
 from .slow_container import queueing
 from .view import VariantView, runs
 
+SERVER, CLIENT = "5XX errors", "4XX errors"
+UNANSWERED = "model errors that are neither 4XX nor 5XX"
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -43,26 +46,38 @@ def errors(view: VariantView) -> Iterator[Failure]:
         time = next(time for time, used in disk.points.items() if used == worst)
         seen = Evidence(f"disk at {worst:.0f} %", time, time)
         yield Failure(view.cause("LLD118", seen, risk=True), Series())
-    server, client, container = (
-        view.get(metric, "Sum").without(view.explained)
-        for metric in ("Invocation5XXErrors", "Invocation4XXErrors", "InvocationModelErrors")
+    kinds = errors_by_kind(view)
+    server, client, other = (
+        kinds[kind][0].without(view.explained) for kind in (SERVER, CLIENT, UNANSWERED)
     )
     for failed, share in _by_fullness(view, server, "error_rate"):
-        counted = _count(view, failed, "5XX errors", share)
+        counted = _count(view, failed, SERVER, share)
         yield Failure(_server(view, failed, counted), failed)
     if share := _too_many(view, client, "client_error_rate"):
-        counted = _count(view, client, "4XX errors", share)
+        counted = _count(view, client, CLIENT, share)
         yield Failure(_client(view, client, counted), client)
-    known = {t: server.points.get(t, 0) + client.points.get(t, 0) for t in container.points}
-    other = Series({t: v - known[t] for t, v in container.points.items() if v > known[t]})
     for failed, share in _by_fullness(view, other, "model_error_rate"):
-        words = "model errors that are neither 4XX nor 5XX"
-        counted = _count(view, failed, words, share)
+        counted = _count(view, failed, UNANSWERED, share)
         yield Failure(_unanswered(view, failed, counted), failed)
     streams = view.get("MidStreamErrors", "Sum")
     if share := _too_many(view, streams, "model_error_rate"):
         counted = _count(view, streams, "broken streams", share)
         yield Failure(view.cause("LLD406", counted), streams)
+
+
+def errors_by_kind(view: VariantView) -> dict[str, tuple[Series, str]]:
+    """Errors by their kind in words, with the option that limits their share."""
+    server, client, container = (
+        view.get(metric, "Sum")
+        for metric in ("Invocation5XXErrors", "Invocation4XXErrors", "InvocationModelErrors")
+    )
+    known = {t: server.points.get(t, 0) + client.points.get(t, 0) for t in container.points}
+    other = Series({t: v - known[t] for t, v in container.points.items() if v > known[t]})
+    return {
+        SERVER: (server, "error_rate"),
+        CLIENT: (client, "client_error_rate"),
+        UNANSWERED: (other, "model_error_rate"),
+    }
 
 
 def throttled(view: VariantView, refused: Series) -> str:
@@ -102,11 +117,16 @@ def _limit(came: Series, refused: Series) -> float | None:
     return middle if spread >= const.MORE_ARRIVALS or len(free) >= const.PERIODS else None
 
 
-def _too_many(view: VariantView, failed: Series, option: str) -> float:
-    """Share of requests that failed, over the window or its worst stretch; 0 when few."""
+def rate_limit(view: VariantView, option: str) -> float:
+    """The share of errors that is too many: an alarm's, else the usual one."""
     limit = view.variant.thresholds.get((option, "Rate"))
     rate = limit.value if limit else const.ERROR_RATE
-    rate = rate if rate < 1 else rate / 100  # stated in percent
+    return rate if rate < 1 else rate / 100  # stated in percent
+
+
+def _too_many(view: VariantView, failed: Series, option: str) -> float:
+    """Share of requests that failed, over the window or its worst stretch; 0 when few."""
+    rate = rate_limit(view, option)
     came = view.get("Invocations", "Sum")
     if failed.sum >= const.LEAST_ERRORS and came.sum and failed.sum / came.sum >= rate:
         return failed.sum / came.sum

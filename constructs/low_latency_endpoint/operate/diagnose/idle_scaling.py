@@ -175,7 +175,9 @@ def _updating(view: VariantView, first: datetime, last: datetime) -> timedelta:
     """How long the endpoint was being updated in this time."""
     m = view.measurements
     spans = [(deployment.time, deployment.done) for deployment in m.deployments]
-    if m.status in _UPDATING:
+    if m.update and m.update.begun:
+        spans.append((m.update.begun, last))
+    elif m.status in _UPDATING:
         begin = max((deployment.time for deployment in m.deployments), default=first)
         spans = [*spans[:-1], (begin, last)]
     inside = [min(end, last) - max(start, first) for start, end in spans]

@@ -15,6 +15,7 @@ from ...account.alarms import AlarmReading, AlarmTransition
 from ...account.calls import Unknown
 from ...account.canary import ZoneReading
 from ...account.drift import ChangedBy, Drift
+from ...account.endpoints import EndpointUpdate
 from ...account.metrics import MetricSeries, Series, statistic_of
 from ...account.queries import TOKEN_TIMES
 from ...account.scaling import Activity, ScalingReading
@@ -34,8 +35,8 @@ class VariantReading:
     """One production variant with its metrics, by metric and statistic.
 
     ``scaling`` is ``None`` when it may not be read; so are ``images`` when the model may not be.
-    ``instances`` and ``zones`` are empty where CloudWatch has no such dimension; ``hosts`` has a
-    language model's token times by instance, as its servers tell them.
+    ``instances``, ``zones`` and ``fleets``, by configuration, are empty where CloudWatch has no such
+    dimension; ``hosts`` has a language model's token times by instance, as its servers tell them.
     """
 
     name: str
@@ -51,6 +52,7 @@ class VariantReading:
     series: MetricSeries = field(default_factory=dict)
     instances: Mapping[str, MetricSeries] = field(default_factory=dict)
     zones: Mapping[str, MetricSeries] = field(default_factory=dict)
+    fleets: Mapping[str, MetricSeries] = field(default_factory=dict)
     hosts: Mapping[str, MetricSeries] = field(default_factory=dict)
     scaling: ScalingReading | None = field(default_factory=ScalingReading)
     thresholds: Mapping[tuple[str, str], Threshold] = field(default_factory=dict)
@@ -91,6 +93,57 @@ class ObservedDeployment:
     def done(self) -> datetime:
         """When it was over, as far as that is known."""
         return max(self.time, self.until or self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedUpdate:
+    """An update or a roll-back under way: what serves, and what is to."""
+
+    update: EndpointUpdate
+    serving: str  # the configuration before the update
+    changes: tuple[str, ...] | None  # in words; ``None`` where they could not be read
+    alarms: tuple[str, ...] = ()  # that end it
+    stack: str = ""  # the stack whose update it is, as far as is known
+
+    @property
+    def begun(self) -> datetime | None:
+        return self.update.begun
+
+    @property
+    def configuration(self) -> str:
+        """Of the new fleet; empty where SageMaker does not tell."""
+        return self.update.configuration_name
+
+    @property
+    def name(self) -> str:
+        """The update as a noun."""
+        if self.update.by_aws:
+            return "SageMaker's maintenance"
+        return f"the update to {self.configuration or 'another configuration'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe data."""
+        return {
+            "configuration": self.configuration or None,
+            "serving": self.serving,
+            "since": self.begun.isoformat() if self.begun else None,
+            "stage": self.update.stage or None,
+            "rolling_back": self.update.rolling_back,
+            "by_aws": self.update.by_aws,
+            "changes": None if self.changes is None else list(self.changes),
+            "rollback_alarms": list(self.alarms),
+            "stack": self.stack or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EndedUpdate:
+    """A configuration that served for a while and then no more: the one before it serves again."""
+
+    configuration: str
+    serving: str
+    start: datetime  # the first request to its fleet ...
+    end: datetime  # ... and when the last ones had come
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +195,8 @@ class Measurements:
     data_capture_percent: int = 0
     asynchronous: bool = False
     deployments: tuple[ObservedDeployment, ...] = ()
+    update: ObservedUpdate | None = None
+    taken_back: tuple[EndedUpdate, ...] = ()
     alarms: tuple[AlarmReading, ...] | None = ()
     transitions: tuple[AlarmTransition, ...] = ()
     plan: PlanFacts | None = None

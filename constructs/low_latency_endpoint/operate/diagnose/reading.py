@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,16 +17,20 @@ from ...account.deployed_endpoints import meant_endpoint
 from ...account.endpoints import (
     DeployedEndpoint,
     DeployedVariant,
+    containers_of,
     describe_model,
     existing_endpoint,
+    read_coming,
 )
 from ...account.metrics import (
+    CONFIGURATION,
     MetricSeries,
     Query,
     Series,
     by_dimension,
     period_for,
     read_queries,
+    statistic_of,
     variant_queries,
 )
 from ...account.queries import (
@@ -39,7 +43,8 @@ from ...account.queries import (
 )
 from ...account.scaling import read_scaling
 from ...account.sessions import ClientFactory, Unreadable, credentials_error
-from ...account.stacks import owner_of, template
+from ...account.stacks import owner_of, stack_description, template
+from ...account.updates import update_changes
 from ...errors import rule
 from ...facts.container_metrics import server_of
 from ...plan.decisions import PLAN_METADATA, values_in_template
@@ -48,15 +53,17 @@ from ...report.numbers import milliseconds
 from .diagnosis import Diagnosis
 from .endpoint_state import broken_paths, misread, read_drift, read_unstarted
 from .measurements import (
+    EndedUpdate,
     Measurements,
     ObservedDeployment,
+    ObservedUpdate,
     PlanFacts,
     Threshold,
     VariantReading,
     rises,
     serving,
 )
-from .thresholds import DEPLOYMENT, LOOK_BACK
+from .thresholds import DEPLOYMENT, EDGE, LOOK_BACK
 from .tokens import MEASURES
 from .tree import walk
 
@@ -120,7 +127,9 @@ def diagnose(
         described.append(
             _described(account, endpoint, variant, window, limits(alarms, variant.name))
         )
-    series, listed = _series(account, endpoint, described, window, progress)
+    update = _update(account, deployed_endpoint)
+    fleets = {deployed_endpoint.configuration_name, update.configuration if update else ""}
+    series, listed = _series(account, endpoint, described, fleets, window, progress)
     parts = _by_part(series)
     seconds = deployed_endpoint.publish_seconds
     variants = [
@@ -135,7 +144,7 @@ def diagnose(
     progress("Canary")
     canary = account.known("what the canary saw", read_canary, endpoint, *window)
     unstarted = account.known("the containers' log group", read_unstarted, deployed_endpoint, now)
-    deployment = _deployment(deployed_endpoint, series, variants, window)
+    deployment = _deployment(deployed_endpoint, variants, window)
     measurements = Measurements(
         endpoint=endpoint,
         region=region,
@@ -148,6 +157,8 @@ def diagnose(
         asynchronous="AsyncInferenceConfig" in deployed_endpoint.configuration,
         variants=tuple(variants),
         deployments=(deployment,) if deployment else (),
+        update=update,
+        taken_back=tuple(_taken_back(deployed_endpoint, variants, window)),
         alarms=alarms,
         transitions=transitions,
         plan=plan,
@@ -189,8 +200,7 @@ def _described(
         what = f"model {deployed.model_name}"
         model = account.known(what, describe_model, deployed.model_name)
     if model:
-        primary = model.get("PrimaryContainer")
-        containers = [primary] if primary else model.get("Containers", [])
+        containers = containers_of(model)
     return VariantReading(
         name=name,
         instance_type=next(iter(deployed.instance_types), ""),
@@ -213,23 +223,22 @@ def _series(
     account: Account,
     endpoint: str,
     variants: Iterable[VariantReading],
+    fleets: Collection[str],
     window: Window,
     progress: Callable[[str], None],
 ) -> tuple[dict[Query, Series], bool]:
     """The metrics of variants and of their parts, and whether the parts could be listed."""
     types = {variant.name: variant.instance_type for variant in variants}
     queries: list[Query] = []
+    limited: dict[tuple[str, str], None] = {}
     for variant in variants:
         wanted = [k for k in variant.thresholds if k[1] != "Rate" and k[0] not in TOKEN_TIMES]
+        limited |= dict.fromkeys(wanted)
         queries += variant_queries(endpoint, variant.name, types[variant.name], wanted)
     progress("List of metrics")
-    listed = account.known("metrics per instance and zone", by_dimension, endpoint, types)
-    parts, configurations = listed or ([], {})
-    queries += parts
-    queries += [
-        Query((name, "configuration", name), "Invocations", "Sum", dimensions)
-        for name, dimensions in configurations.items()
-    ]
+    what = "metrics per instance and zone"
+    listed = account.known(what, by_dimension, endpoint, types, fleets, limited)
+    queries += listed or ()
     with _needed():
         return read_queries(account, queries, *window, progress), listed is not None
 
@@ -244,10 +253,12 @@ def _with_series(
     progress: Callable[[str], None],
 ) -> VariantReading:
     """The variant with its metrics and, if its server publishes them, its token metrics."""
-    every, instances, zones = (
-        parts.get((variant.name, kind), {}) for kind in ("", "instance", "zone")
+    every, instances, zones, fleets = (
+        parts.get((variant.name, kind), {}) for kind in ("", "instance", "zone", CONFIGURATION)
     )
-    variant = replace(variant, series=every.get("", {}), instances=instances, zones=zones)
+    variant = replace(
+        variant, series=every.get("", {}), instances=instances, zones=zones, fleets=fleets
+    )
     stated = [statistic for metric, statistic in variant.thresholds if metric in TOKEN_TIMES]
     if not stated:  # nobody could say which is late
         return variant
@@ -365,7 +376,8 @@ def _update_ended(
     creation_time = found.configuration.get("CreationTime")
     changed: datetime | None = found.description.get("LastModifiedTime")
     if (
-        not changed
+        found.update  # which changed it last
+        or not changed
         or not creation_time
         or not timedelta(0) <= changed - creation_time <= DEPLOYMENT
     ):
@@ -378,25 +390,75 @@ def _update_ended(
     return None if scaled or raised else changed
 
 
+def _update(account: Account, endpoint: DeployedEndpoint) -> ObservedUpdate | None:
+    """The update under way, with what it changes and what ends it."""
+    under_way = endpoint.update
+    if under_way is None:
+        return None
+    what = "what the update changes"
+    coming = account.known(what, read_coming, endpoint)
+    changes = account.known(what, update_changes, endpoint, coming) if coming else None
+    arn = endpoint.description["EndpointArn"]
+    return ObservedUpdate(
+        under_way,
+        endpoint.configuration_name,
+        changes,
+        endpoint.rollback_alarms,
+        account.known("the stack that updates the endpoint", _updating_stack, arn) or "",
+    )
+
+
+def _updating_stack(account: Account, endpoint_arn: str) -> str:
+    """The stack that has the endpoint, if an update of it is under way; else empty."""
+    owner = owner_of(account, endpoint_arn)
+    stack = stack_description(account, owner[0]) if owner else None
+    return owner[0] if owner and stack and stack["StackStatus"] == "UPDATE_IN_PROGRESS" else ""
+
+
+def _asked(variant: VariantReading, configuration: str) -> list[datetime]:
+    """When a configuration's fleet got requests, in order."""
+    series = statistic_of(variant.fleets.get(configuration, {}), "Invocations", "Sum")
+    return [time for time in series.times if series.points[time] > 0]
+
+
+def _taken_back(
+    endpoint: DeployedEndpoint, variants: Iterable[VariantReading], window: Window
+) -> Iterator[EndedUpdate]:
+    """Fleets that served after the one that serves and are gone: rolled back, by whom ever."""
+    serving, update = endpoint.configuration_name, endpoint.update
+    coming = update.configuration_name if update else ""
+    spans: dict[str, tuple[datetime, datetime]] = {}
+    for variant in variants:
+        for name in variant.fleets.keys() - {serving, coming}:
+            if times := _asked(variant, name):
+                spans[name] = (times[0], times[-1] + window.period)
+    created = endpoint.configuration.get("CreationTime")
+    for name, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
+        own = [time for variant in variants for time in _asked(variant, serving)]
+        before = any(time < start - window.period for time in own)
+        if not own:  # an endpoint's first fleet may have no series of its own
+            before = bool(created and created < start) and start >= window.start + EDGE
+        if before and end < window.end - window.period:
+            yield EndedUpdate(name, serving, start, end)
+
+
 def _first_request(
-    found: DeployedEndpoint, series: Mapping[Query, Series], window: Window
+    found: DeployedEndpoint, variants: Iterable[VariantReading], window: Window
 ) -> datetime | None:
     """To the fleet of the configuration that serves, where another fleet was asked before."""
-    name = found.configuration_name
-    own = next((v for q, v in series.items() if q.owner == (name, "configuration", name)), None)
-    if not own or own.times[0] <= window.start + timedelta(minutes=5):
+    read = list(variants)
+    own = min(
+        (times[0] for v in read if (times := _asked(v, found.configuration_name))), default=None
+    )
+    if own is None or own <= window.start + EDGE:
         return None
     # The series lasts, so it may also start anew after a silence: then nothing came before.
-    whole = (v for q, v in series.items() if q.owner[1:] == ("", "") and q.metric == "Invocations")
-    before = any(c and t < own.times[0] for of in whole for t, c in of.points.items())
-    return own.times[0] if before else None
+    whole = [variant.get("Invocations", "Sum") for variant in read]
+    return own if any(c and t < own for of in whole for t, c in of.points.items()) else None
 
 
 def _deployment(
-    found: DeployedEndpoint,
-    series: Mapping[Query, Series],
-    variants: Iterable[VariantReading],
-    window: Window,
+    found: DeployedEndpoint, variants: Iterable[VariantReading], window: Window
 ) -> ObservedDeployment | None:
     """The last one, where it may be felt in the window."""
     name, since = found.configuration_name, window.start - LOOK_BACK
@@ -411,7 +473,7 @@ def _deployment(
     )
     image = min(resolved, default=None)
     signs = (
-        (_first_request(found, series, window), "first request to the new fleet"),
+        (_first_request(found, variants, window), "first request to the new fleet"),
         (
             creation_time if creation_time and creation_time >= since else None,
             "when its configuration was made",

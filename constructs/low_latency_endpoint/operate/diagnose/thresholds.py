@@ -32,8 +32,13 @@ SCALING_REACTS = timedelta(minutes=10)  # an alarm takes three, an instance seve
 SCALES_IN = timedelta(minutes=15)  # target tracking's alarm (AWS: fifteen datapoints of a minute)
 CREATING, CREATING_LONG = timedelta(minutes=10), timedelta(minutes=30)  # a large image takes long
 OLD_FLEET = timedelta(hours=1)  # a blue/green deployment keeps the old one for a while
+BEFORE_UPDATE = 15  # periods by which is judged what was so before an update
+REACHED = timedelta(hours=1)  # an update's start to what it does: its fleet starts, or gets more
+HALF, BY_UPDATE = 0.5, 0.25  # share of periods that are slow, and of it at most without the update
+COLD = 0.2  # share of an update's periods in which its batches are cold
 PAUSE, LONGER_PAUSE = timedelta(minutes=5), 5  # and so many times the usual distance of requests
 TURNS_APART = timedelta(hours=1)  # of scaling that flaps: a day has two
+EDGE = timedelta(minutes=5)  # of a window: what begins in it may have been there before
 LOOK_BACK = timedelta(minutes=15)  # what began before the window may still be felt in it
 DEPLOYMENT = timedelta(hours=8)  # longest from a configuration's creation to the deployment's end
 

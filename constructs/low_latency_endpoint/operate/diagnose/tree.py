@@ -29,6 +29,7 @@ from .skew import only_in_parts, skew
 from .slow_container import growing_queue, slow_container
 from .thresholds import INFREQUENT, OUTSIDE, OUTSIDE_MS
 from .tokens import token_times
+from .updates import OF_UPDATES, noted, of_update, rolling_back
 from .view import VariantView, runs, times_of
 
 #: The most specific first: each sees the slow periods that those before leave unexplained.
@@ -156,7 +157,10 @@ def walk(measurements: Measurements) -> list[Finding]:
     """
     findings = [*endpoint_state(measurements), *paths(measurements)]
     for variant in measurements.variants:
-        findings += _variant(VariantView(measurements, variant))
+        view = VariantView(measurements, variant)
+        findings += (noted(view, finding) for finding in _variant(view))
+    if not any(finding.id == "LLD707" for finding in findings):
+        findings += rolling_back(measurements)
     by_hand = list(drifted(measurements, findings))
     findings = [unless_deployed(measurements, finding) for finding in findings]
     return most_certain_first([*by_hand, *findings])
@@ -166,6 +170,10 @@ def _variant(view: VariantView) -> Iterator[Finding]:
     models = list(multi_model(view))
     patterns = []
     failing = view
+    for judged in () if models else of_update(view):
+        patterns.append(judged.finding)
+        view, failing = view.without(judged.slow), failing.without(judged.failing)
+        view = view.without_instances(judged.instances)
     # Waiting for models comes and goes with them: one cause.
     for rule in () if models else _PATTERNS:
         for pattern in rule(view):
@@ -237,7 +245,8 @@ def _explains(cause: Finding, failure: Failure) -> bool:
     if name == cause.id:
         return True
     if name == "LLD401":
-        return SATURATED in cause.path and failure.is_consequence_of(cause)
+        of_full = SATURATED in cause.path or cause.id in OF_UPDATES
+        return of_full and failure.is_consequence_of(cause)
     waited = name in ("LLD111", "LLD405")
     return waited and cause.id not in _RESIDUAL and failure.is_consequence_of(cause)
 

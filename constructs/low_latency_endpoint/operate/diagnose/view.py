@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -105,6 +105,12 @@ class VariantView:
     def without(self, times: Iterable[datetime]) -> VariantView:
         """The same where these periods count as neither slow nor full: they have their cause."""
         return replace(self, explained=self.explained | frozenset(times))
+
+    def without_instances(self, names: Collection[str]) -> VariantView:
+        """The same but for what CloudWatch has of these instances: they have their cause."""
+        of_each = self.variant.instances
+        rest = {name: series for name, series in of_each.items() if name not in names}
+        return replace(self, variant=replace(self.variant, instances=rest))
 
     @property
     def whole(self) -> VariantView:
