@@ -21,13 +21,13 @@ _MICROSECONDS = re.compile(r"MICRO|_US$", re.IGNORECASE)
 _SECONDS = re.compile(r"(?<!MILLI)(?<!MICRO)SECONDS$|_SECS?$|_S$|BATCH_TIME$", re.IGNORECASE)
 
 
-def batch_delay(view: VariantView, made: Contrast) -> Finding | None:
+def batch_delay(view: VariantView, compared: Contrast) -> Finding | None:
     """The environment states how long a batch waits, and requests take hardly longer."""
     for name, value in view.variant.environment.items():
         delay = _milliseconds(name, value)
         if delay and (shown := _waits_for_batch(view, delay)):
             words = f"{shown}, and {name} is {value} in the environment"
-            return _slow_for_batches(view, made, name, words)
+            return _slow_for_batches(view, compared, name, words)
     return None
 
 
@@ -53,9 +53,9 @@ def _waits_for_batch(view: VariantView, delay: float) -> str:
     return ""
 
 
-def _slow_for_batches(view: VariantView, made: Contrast, name: str, words: str) -> Finding:
-    fewer = made.known and made.rate <= 1 / const.DOUBLED
-    shown = [words, _faster_with_more(made)] if fewer else [words]
+def _slow_for_batches(view: VariantView, compared: Contrast, name: str, words: str) -> Finding:
+    fewer = compared.known and compared.rate <= 1 / const.DOUBLED
+    shown = [words, _faster_with_more(compared)] if fewer else [words]
     why = "lower: a request waits so long for others to fill its batch"
     delay = Remedy("containers[].environment", why, f"{{{name}: ...}}")
     return view.cause(
@@ -67,37 +67,39 @@ def _slow_for_batches(view: VariantView, made: Contrast, name: str, words: str) 
     )
 
 
-def _faster_with_more(made: Contrast) -> str:
+def _faster_with_more(compared: Contrast) -> str:
     """How it was fast, in words."""
-    calm, worse = (made.view.tps.only(times).median or 0 for times in (made.calm, made.worse))
-    fast, slow = (made.latency.only(times).median for times in (made.calm, made.worse))
+    calm, worse = (
+        compared.view.tps.only(times).median or 0 for times in (compared.calm, compared.worse)
+    )
+    fast, slow = (compared.latency.only(times).median for times in (compared.calm, compared.worse))
     return (
         f"{milliseconds(fast)} at {rate(calm)} requests a second, "
         f"{milliseconds(slow)} at {rate(worse)}"
     )
 
 
-def fewer_requests(view: VariantView, made: Contrast) -> Finding | None:
+def fewer_requests(view: VariantView, compared: Contrast) -> Finding | None:
     """The same instances were fast while they had at least twice as much to do."""
-    fewer = made.known and made.rate <= 1 / const.DOUBLED
-    if not fewer or made.most_used > const.SAME_RATE:
+    fewer = compared.known and compared.rate <= 1 / const.DOUBLED
+    if not fewer or compared.most_used > const.SAME_RATE:
         return None
     # Callers that wait for each answer send as many fewer requests as these take longer.
-    waiting = made.rate * made.times(made.latency)
+    waiting = compared.rate * compared.times(compared.latency)
     closed = 1 / const.SAME_CALLERS <= waiting <= const.SAME_CALLERS
     began = step(view)
     when = f" at {view.measurements.clock(began.time)}" if began else " then"
     return view.cause(
         "LLD125",
         *view.slow_evidence(),
-        f"{_faster_with_more(made)}; when slow {made.words}; "
+        f"{_faster_with_more(compared)}; when slow {compared.words}; "
         f"{view.utilization_words(view.slow_times)}",
         confidence="low" if closed else "medium",
         when=when,
     )
 
 
-def bursts(view: VariantView, made: Contrast) -> Finding | None:
+def bursts(view: VariantView, compared: Contrast) -> Finding | None:
     """Little's law: many more are in flight at once than rate and latency make in the mean."""
     times = view.slow_times
     mean, most = view.in_work(times), view.in_flight_of_one(times)
@@ -106,7 +108,7 @@ def bursts(view: VariantView, made: Contrast) -> Finding | None:
         return None
     if most <= _most_by_chance(mean, requests * (view.period / timedelta(minutes=1))):
         return None
-    if made.known and made.flight < const.DOUBLED:
+    if compared.known and compared.flight < const.DOUBLED:
         return None  # as many came at once while it was fast
     words = (
         f"{readable(most, 2)} requests in flight on an instance at once, where "
@@ -115,7 +117,7 @@ def bursts(view: VariantView, made: Contrast) -> Finding | None:
     )
     random = view.variant.routing == "RANDOM"
     routing = [Remedy("routing", "spreads a burst evenly", "least_outstanding_requests")]
-    shown = [Evidence(made.words)] if made.words else []
+    shown = [Evidence(compared.words)] if compared.words else []
     return view.cause(
         "LLD128", *view.slow_evidence(), words, *shown, more=routing if random else ()
     )

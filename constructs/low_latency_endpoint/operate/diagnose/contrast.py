@@ -125,33 +125,33 @@ class Step:
 def step(view: VariantView) -> Step | None:
     """When the typical request, or else the slowest ones, became slow; ``None`` if not at one time."""
     for statistic in ("p50", "p99", "Average"):
-        found = _step(contrast(view, statistic), statistic)
-        if found is not None:
-            return found
+        rise = _step(contrast(view, statistic), statistic)
+        if rise is not None:
+            return rise
     return None
 
 
-def _step(made: Contrast, statistic: str) -> Step | None:
-    view, worse = made.view, made.worse
-    if not made.known or len(worse) < const.SLOW_OF_PERIODS or made.rate >= const.SAME_LOAD:
+def _step(compared: Contrast, statistic: str) -> Step | None:
+    view, worse = compared.view, compared.worse
+    if not compared.known or len(worse) < const.SLOW_OF_PERIODS or compared.rate >= const.SAME_LOAD:
         return None
-    low, high = made.latency.only(made.calm).median, made.latency.only(worse).median
+    low, high = compared.latency.only(compared.calm).median, compared.latency.only(worse).median
     edges = [worse[: const.SLOW_OF_PERIODS], worse[-const.SLOW_OF_PERIODS :]]
     if low is None or high is None:
         return None
-    if any((made.latency.only(edge).median or 0) - low < (high - low) / 2 for edge in edges):
+    if any((compared.latency.only(edge).median or 0) - low < (high - low) / 2 for edge in edges):
         return None  # it crept
-    found = Step(view, statistic, worse[0], worse[-1], high, low)
-    since, until = found.time - const.WARMING, found.time + view.period
+    rise = Step(view, statistic, worse[0], worse[-1], high, low)
+    since, until = rise.time - const.WARMING, rise.time + view.period
     starts = instance_starts(view)
     if any(start.first <= until and start.last >= since for start in starts):
         return None
-    return found
+    return rise
 
 
-def with_step(finding: Finding, found: Step | None) -> Finding:
+def with_step(finding: Finding, rise: Step | None) -> Finding:
     """A finding with when it began and what to ask then."""
-    if found is None:
+    if rise is None:
         return finding
-    shown = (*finding.evidence, found.evidence)
-    return replace(finding, evidence=shown, besides=f"{found.question} {finding.besides}".strip())
+    shown = (*finding.evidence, rise.evidence)
+    return replace(finding, evidence=shown, besides=f"{rise.question} {finding.besides}".strip())

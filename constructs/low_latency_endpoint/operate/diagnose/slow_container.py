@@ -39,9 +39,9 @@ def slow_container(view: VariantView) -> Iterator[Finding]:
 
     What changed with latency is the cause; what was the same while requests were fast is none.
     """
-    made = contrast(view)
+    compared = contrast(view)
     for rule in _RULES:
-        finding = rule(view, made)
+        finding = rule(view, compared)
         if finding is not None:
             if finding.id not in _SAY_WHAT_CHANGED:
                 finding = with_step(finding, step(view))
@@ -49,13 +49,13 @@ def slow_container(view: VariantView) -> Iterator[Finding]:
             return
 
 
-def _gpu_idle(view: VariantView, made: Contrast) -> Finding | None:
+def _gpu_idle(view: VariantView, compared: Contrast) -> Finding | None:
     facts, images = view.variant.facts, view.variant.images
     gpu = view.utilization(view.slow_times).get("GPU")
     if gpu is None or gpu >= const.IDLE_GPU_PERCENT or (facts and facts.accelerator != "nvidia"):
         return None
     # It was fast with an idle GPU, or the GPU worked until the container began to wait.
-    if made.known and made.rate <= const.SAME_RATE:
+    if compared.known and compared.rate <= const.SAME_RATE:
         return None
     return view.cause(
         "LLD115",
@@ -66,21 +66,21 @@ def _gpu_idle(view: VariantView, made: Contrast) -> Finding | None:
     )
 
 
-def _memory(view: VariantView, made: Contrast) -> Finding | None:
+def _memory(view: VariantView, compared: Contrast) -> Finding | None:
     memory = view.get("MemoryUtilization", "Average")
     used = memory.only(view.slow_times).mean
     if used is None or used < const.FULL_MEMORY_PERCENT:
         return None
-    fast = memory.only(made.calm).mean
-    if made.known and fast is not None and fast >= const.FULL_MEMORY_PERCENT:
+    fast = memory.only(compared.calm).mean
+    if compared.known and fast is not None and fast >= const.FULL_MEMORY_PERCENT:
         return None  # as full while requests were fast
     words = f"memory at {used:.0f} % while requests were slow"
     return view.cause("LLD117", *view.slow_evidence(), words)
 
 
-def _baseline(view: VariantView, made: Contrast) -> Finding | None:
+def _baseline(view: VariantView, compared: Contrast) -> Finding | None:
     """A T2 instance without CPU credits runs at its baseline at any load."""
-    facts, worse = view.variant.facts, made.worse
+    facts, worse = view.variant.facts, compared.worse
     share = const.T2_BASELINES.get(facts.size) if facts and facts.burstable else None
     used, waiting = view.get("CPUUtilization", "Average").only(worse).median, view.in_work(worse)
     if not facts or share is None or used is None or abs(used / share - 1) > const.WHOLE:
@@ -95,21 +95,21 @@ def _baseline(view: VariantView, made: Contrast) -> Finding | None:
     )
 
 
-def _waiting(view: VariantView, made: Contrast) -> Finding | None:
+def _waiting(view: VariantView, compared: Contrast) -> Finding | None:
     """Little's law: at the same rate latency and requests in flight rise together; no queue yet."""
-    idler = made.most_used < 1 / const.SAME_RATE
-    same = made.most_used <= const.SAME_RATE and (made.rate <= const.SAME_RATE or idler)
+    idler = compared.most_used < 1 / const.SAME_RATE
+    same = compared.most_used <= const.SAME_RATE and (compared.rate <= const.SAME_RATE or idler)
     # Of less than one request in work, neither the most that are in flight nor idle processors say it.
-    many = (view.in_work(made.worse) or 0) >= 1
-    works = max(view.utilization(made.calm).values(), default=0) >= const.AT_REST_PERCENT
-    if not made.known or not same or not (many or works):
+    many = (view.in_work(compared.worse) or 0) >= 1
+    works = max(view.utilization(compared.calm).values(), default=0) >= const.AT_REST_PERCENT
+    if not compared.known or not same or not (many or works):
         return None
-    if many and view.in_flight and made.flight < const.DOUBLED:
+    if many and view.in_flight and compared.flight < const.DOUBLED:
         return None
-    return _waits(view, made, made.words, "medium")
+    return _waits(view, compared, compared.words, "medium")
 
 
-def _idle(view: VariantView, made: Contrast) -> Finding | None:
+def _idle(view: VariantView, compared: Contrast) -> Finding | None:
     """The processors work for a small part of the time that requests take."""
     times = view.slow_times
     busy, waiting = view.busy_processors(times), view.in_work(times)
@@ -120,10 +120,10 @@ def _idle(view: VariantView, made: Contrast) -> Finding | None:
     words = (
         f"{_processors(view, times)} busy for {readable(waiting, 2)} requests in progress at once"
     )
-    found = _waits(view, made, words, "low")
-    if made.known:
-        return found
-    return replace(found, besides=f"{found.besides} {_QUEUE_OR_DEPENDENCY}")
+    finding = _waits(view, compared, words, "low")
+    if compared.known:
+        return finding
+    return replace(finding, besides=f"{finding.besides} {_QUEUE_OR_DEPENDENCY}")
 
 
 def _processors(view: VariantView, times: list[datetime]) -> str:
@@ -134,7 +134,7 @@ def _processors(view: VariantView, times: list[datetime]) -> str:
     )
 
 
-def _waits(view: VariantView, made: Contrast, words: str, confidence: Confidence) -> Finding:
+def _waits(view: VariantView, compared: Contrast, words: str, confidence: Confidence) -> Finding:
     words += f" when slow; {view.utilization_words(view.slow_times)}"
     return view.cause("LLD123", *view.slow_evidence(), words, confidence=confidence)
 
@@ -158,11 +158,13 @@ def busy_workers(view: VariantView, times: list[datetime]) -> str:
     return f"{cores:.2f} of {vcpus} CPUs busy, with {readable(waiting, 2)} requests in progress on an instance"
 
 
-def _workers(view: VariantView, made: Contrast) -> Finding | None:
+def _workers(view: VariantView, compared: Contrast) -> Finding | None:
     """Requests queue although the instances have room."""
-    follows = made.rate > const.SAME_RATE and made.flight >= const.DOUBLED
-    text = f"{readable(made.rate, 2)} times the rate, and latency rose with it" if follows else ""
-    return queueing(view, made.worse, *view.slow_evidence(), more=text)
+    follows = compared.rate > const.SAME_RATE and compared.flight >= const.DOUBLED
+    text = (
+        f"{readable(compared.rate, 2)} times the rate, and latency rose with it" if follows else ""
+    )
+    return queueing(view, compared.worse, *view.slow_evidence(), more=text)
 
 
 def queueing(
@@ -268,7 +270,7 @@ def workers_stated_too_few(view: VariantView, times: list[datetime]) -> bool:
     return waiting >= const.DOUBLED * int(stated)
 
 
-def _tail(view: VariantView, made: Contrast) -> Finding | None:
+def _tail(view: VariantView, compared: Contrast) -> Finding | None:
     p50, p99, variant = view.when_slow("p50"), view.when_slow("p99"), view.variant
     limit = variant.thresholds.get(("ModelLatency", "p50"))
     if p50 is None or p99 is None or p99 < const.TAIL * p50:
@@ -299,21 +301,21 @@ def _waits_typically(view: VariantView, p50: float) -> bool:
     return load / 60 * p50 / 1000 >= max(const.DOUBLED * cores, const.WAITING)
 
 
-def _since(view: VariantView, made: Contrast) -> Finding | None:
+def _since(view: VariantView, compared: Contrast) -> Finding | None:
     """What remains, but began at one time: hardware did not change then."""
-    found = step(view)
-    if found is None:
+    rise = step(view)
+    if rise is None:
         return None
-    words = "; ".join(filter(None, [made.words, view.utilization_words(view.slow_times)]))
+    words = "; ".join(filter(None, [compared.words, view.utilization_words(view.slow_times)]))
     shown = view.slow_evidence()
-    return view.cause("LLD127", found.evidence, *shown, words, question=found.question)
+    return view.cause("LLD127", rise.evidence, *shown, words, question=rise.question)
 
 
-def _slow_model(view: VariantView, made: Contrast) -> Finding:
+def _slow_model(view: VariantView, compared: Contrast) -> Finding:
     facts, p50, times = view.variant.facts, view.when_slow("p50"), view.slow_times
     changes = []
     # The same instances were fast at this load: faster ones may be slow in the same way.
-    bound = "" if made.known and made.rate <= const.SAME_RATE else _bound(view, times)
+    bound = "" if compared.known and compared.rate <= const.SAME_RATE else _bound(view, times)
     if bound and facts and facts.accelerator is None:
         why = "a GPU, if the model supports it; ml.g6.xlarge is another"
         changes.append(Remedy("instance_type", why, "ml.g5.xlarge"))
@@ -324,7 +326,7 @@ def _slow_model(view: VariantView, made: Contrast) -> Finding:
         changes.append(Remedy("instance_type", why))
     typical = f"p50 {milliseconds(p50)} when slow; " if p50 is not None else ""
     words = f"{typical}{view.utilization_words(times)} on {view.variant.instance_type}"
-    shown = [Evidence(each) for each in (bound, made.words) if each]
+    shown = [Evidence(each) for each in (bound, compared.words) if each]
     confidence = "medium" if bound else "low"
     finding = view.cause(
         "LLD112", *view.slow_evidence(), words, *shown, confidence=confidence, first=changes

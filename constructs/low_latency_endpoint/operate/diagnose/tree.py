@@ -303,11 +303,11 @@ def _cause_of_full(view: VariantView) -> Iterator[Finding]:
     if versions := list(new_version(view)):
         yield from versions
         return
-    made = contrast(view)
+    compared = contrast(view)
     for finding in saturated(view):
         told = with_deployment(view, finding, view.bad_times)
         # As full while it was fast: more instances may help, but do not say what changed.
-        as_full = told is finding and made.known and view.saturation(made.calm) is not None
+        as_full = told is finding and compared.known and view.saturation(compared.calm) is not None
         yield with_step(told, step(view)) if as_full else told
 
 
@@ -361,27 +361,25 @@ def client(view: VariantView) -> Iterator[Finding]:
     """What the caller measured, less what SageMaker measured: at most one finding."""
     m, counts = view.measurements, view.get("ModelLatency", "SampleCount")
     added = view.get("OverheadLatency", "Average").weighted_mean(counts)
-    inside = {
-        statistic: model + added
-        for statistic in m.client_latency
-        if (model := _highest_in_model(view, statistic, counts)) is not None and added is not None
-    }
-    outside = {
-        statistic: m.client_latency[statistic] - known
-        for statistic, known in inside.items()
-        if m.client_latency[statistic] - known
-        >= max(OUTSIDE * m.client_latency[statistic], OUTSIDE_MS)
-    }
-    dead = [_dead_connections(view, statistic, inside) for statistic in outside]
-    if died := next(filter(None, dead), None):
-        yield died
-        return
+    inside: dict[str, float] = {}
+    outside: dict[str, float] = {}
+    for statistic, measured in m.client_latency.items():
+        model = _highest_in_model(view, statistic, counts)
+        if model is None or added is None:
+            continue
+        inside[statistic] = model + added
+        left = measured - inside[statistic]
+        if left >= max(OUTSIDE * measured, OUTSIDE_MS):
+            outside[statistic] = left
+    for statistic in outside:
+        if died := _dead_connections(view, statistic, inside):
+            yield died
+            return
     for statistic, left in outside.items():
         measured = m.client_latency[statistic]
-        assert added is not None
         words = (
             f"client {statistic} {milliseconds(measured)} = ModelLatency "
-            f"{milliseconds(inside[statistic] - added)} (of its slowest periods) + OverheadLatency "
+            f"{milliseconds(inside[statistic] - (added or 0))} (of its slowest periods) + OverheadLatency "
             f"{milliseconds(added)} (average) + {milliseconds(left)}, {percent(left / measured)}, outside of SageMaker"
         )
         yield view.cause("LLD801", Evidence(words, m.start, m.end))
