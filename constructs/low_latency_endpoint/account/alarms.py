@@ -16,6 +16,7 @@ from ..facts.container_metrics import (
     watched_metric,
 )
 from ..facts.metrics import metrics, milliseconds_from_microseconds
+from .alarm_kinds import alarm_kind
 from .calls import Account, json_object
 from .endpoints import DeployedEndpoint
 from .metrics import dimensions_of, why_unpublished
@@ -133,6 +134,7 @@ class AlarmReading:
     variant: str = ""
     doubt: str = ""  # why CloudWatch has nothing that it watches
     new_fleet: bool = False  # whether it watches the fleet of one deployment only
+    kind: str = ""  # as alarm_kinds has it
 
     @property
     def title(self) -> str:
@@ -204,6 +206,7 @@ def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReadin
             state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
             since=alarm.get("StateUpdatedTimestamp"),
             variant=label_in(alarm_query(alarm), VARIANT_LABEL),
+            kind=metric,
         )
 
 
@@ -235,6 +238,7 @@ def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
         since=alarm.get("StateUpdatedTimestamp"),
         variant=_owner(alarm),
         new_fleet=bool(dimension_values(alarm, "EndpointConfigName")),
+        kind=alarm_kind(alarm),
     )
 
 

@@ -256,7 +256,9 @@ def test_alarms_are_named_by_what_they_watch(cli: Any) -> None:
     ]
     scenario.account = lambda: account  # type: ignore[method-assign]
     lines = [line.strip() for line in cli(scenario).stdout.splitlines()]
-    assert [line.split(maxsplit=2)[::2] for line in lines if " alarm " in line] == [
+    assert [
+        line.split(maxsplit=2)[::2] for line in lines if re.match(r"\d\d:\d\d +alarm ", line)
+    ] == [
         ["03:30", "ALARM: primary ModelLatency p99, primary OverheadLatency Average"],
         ["03:50", "OK, without data: primary ModelLatency p99, primary"],
     ]

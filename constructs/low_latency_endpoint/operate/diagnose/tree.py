@@ -12,6 +12,7 @@ from ...account.metrics import Series, median
 from ...plan.alarm_windows import share_beyond
 from ...report.numbers import milliseconds, percent, readable
 from . import thresholds as const
+from .alarm_causes import unexplained_alarms
 from .contrast import contrast, step, with_step
 from .endpoint_state import drifted, endpoint_state, unless_deployed
 from .events import after_starts, cold_start, colder, within_minutes
@@ -163,6 +164,7 @@ def walk(measurements: Measurements) -> list[Finding]:
         findings += rolling_back(measurements)
     by_hand = list(drifted(measurements, findings))
     findings = [unless_deployed(measurements, finding) for finding in findings]
+    findings += unexplained_alarms(measurements, findings)
     return most_certain_first([*by_hand, *findings])
 
 
