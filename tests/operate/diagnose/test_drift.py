@@ -19,7 +19,7 @@ from tests.depth import sampled
 
 from .account import FakeAccount
 from .conftest import Run
-from .faults import FAULTS, Fault, saturated
+from .faults import FAULTS, Fault, saturated, up_to
 from .scenarios import END, ENDPOINT, VARIANT, Scenario, constant
 
 Change = Callable[[FakeAccount], object]
@@ -356,6 +356,17 @@ def test_a_lowered_maximum_beside_a_raised_minimum_is_put_back_alone(run: Run) -
     assert command.text.endswith("--max-capacity 16")
     assert "--min-capacity" not in f"{command.text} {by_hand.besides}"
     assert not any(_reverts(found) for found in (by_hand, full))
+
+
+def test_a_lowered_maximum_explains_a_risk_too(run: Run) -> None:
+    """The fleet is at its maximum, and above its target, while latency holds."""
+    scenario = Scenario(tps=constant(1300), scaling=up_to(8), stated={"max": 16})
+    by_hand, full = run(scenario).findings
+    assert [(each.id, each.risk) for each in (by_hand, full)] == [
+        ("LLD704", True),
+        ("LLD102", True),
+    ]
+    assert _reverts(by_hand)
 
 
 def test_without_a_fault_a_raised_minimum_is_put_back_as_before(run: Run) -> None:

@@ -37,7 +37,7 @@ from ...account.stacks import (
 from ...facts.images import cuda_words, driver_doubts, needed_inference_ami
 from ...report.numbers import milliseconds, readable
 from .failed_deployment import failed_deployment, says_why, starts_no_container
-from .findings import Evidence, Finding, Remedy, container_log, finding
+from .findings import UNRELATED, Evidence, Finding, Remedy, container_log, finding
 from .measurements import (
     DeployedSettings,
     Measurements,
@@ -261,7 +261,8 @@ def _deployed(account: Account, stack: str, stated: StackEndpoint) -> dict[str, 
 def drifted(m: Measurements, findings: Iterable[Finding]) -> Iterator[Finding]:
     """At most one finding of what was changed by hand, and one of what is deleted.
 
-    A change that explains a fault is a fault as well; any other is a risk. Beside another finding
+    A change that explains a fault is a fault as well; any other is a risk, and comes last where it
+    explains none. Beside another finding
     nothing that adds capacity is put back, and no command does so beside another change.
     """
     others = list(findings)
@@ -277,9 +278,13 @@ def drifted(m: Measurements, findings: Iterable[Finding]) -> Iterator[Finding]:
 def _changed_by_hand(
     m: Measurements, changed: Iterable[ObservedDrift], others: list[Finding]
 ) -> Finding:
-    """The finding, first what explains a fault."""
-    faults = [finding for finding in others if not finding.risk]
-    explaining = {drift for fault in faults for drift in _explaining(m, fault)}
+    """The finding, first what explains another one: a fault where it explains a fault."""
+    explaining: list[Drift] = []
+    explained = []
+    for other in others:
+        if found := list(_explaining(m, other)):
+            explaining += found
+            explained.append(other)
     ordered = sorted(changed, key=lambda each: each.drift not in explaining)
     kept = [each.drift for each in ordered if others and each.drift.adds_capacity]
     put_back = [each.drift for each in ordered if each.drift not in kept]
@@ -298,7 +303,8 @@ def _changed_by_hand(
         "LLD704",
         *(_evidence(m, drift) for drift in ordered),
         first=first,
-        risk=not explaining,
+        root=() if explaining or not others else (UNRELATED,),
+        risk=all(other.risk for other in explained),
         repairs="".join(f"{each} " for each in dict.fromkeys(repairs)),
         when=" afterwards" if kept else "",
     )
@@ -310,14 +316,14 @@ _KEPT = (
 )
 
 
-def _explaining(m: Measurements, fault: Finding) -> Iterator[Drift]:
-    """What was changed by hand and took away what the fault asks for, or brought it."""
-    for change in fault.changes:
-        yield from _touching(m, fault, change)
+def _explaining(m: Measurements, found: Finding) -> Iterator[Drift]:
+    """What was changed by hand and took away what a finding asks for, or brought it."""
+    for change in found.changes:
+        yield from _touching(m, found, change)
     for drift in (each.drift for each in m.drifts if not each.drift.adds_capacity):
-        if (drift.type == CAPACITY and SATURATED in fault.path) or (
-            drift.call == "UpdateEndpoint" and _is_lately(m, drift) and _is_of_fleet(fault)
-        ):
+        fewer = drift.type == CAPACITY and SATURATED in found.path
+        another = drift.call == "UpdateEndpoint" and _is_lately(m, drift)
+        if fewer or (another and _is_of_fleet(found)):
             yield drift
 
 
@@ -328,9 +334,9 @@ def _is_lately(m: Measurements, drift: Drift) -> bool:
     return changed is not None and changed >= m.start - LOOK_BACK
 
 
-def _is_of_fleet(fault: Finding) -> bool:
-    """Whether the instances have it, and not the way to them."""
-    return fault.id < "LLD8"
+def _is_of_fleet(found: Finding) -> bool:
+    """Whether the instances are slow or fail, and not the way to them."""
+    return not found.risk and found.id < "LLD6"
 
 
 def _evidence(m: Measurements, observed_drift: ObservedDrift) -> Evidence:

@@ -18,6 +18,8 @@ Confidence = Literal["high", "medium", "low"]
 STATED_NUMBER = "contradicted by what was measured"
 #: The same of what is not as it was deployed.
 BY_HAND = "changed by hand"
+#: Before it where it explains no other finding.
+UNRELATED = "explains nothing else found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +117,15 @@ class Finding:
 def most_certain_first(findings: Sequence[Finding]) -> list[Finding]:
     """Faults before risks: of each wrong numbers, then by confidence, then as the tree met them.
 
-    Drift is a fault where it explains one, and then the first; else it is the last risk.
+    Drift comes before what it explains; that which explains nothing comes last.
     """
     order = {"high": 0, "medium": 1, "low": 2}
     return sorted(
         findings,
         key=lambda finding: (
             finding.risk,
-            (finding.path[0] == BY_HAND) == finding.risk,
+            finding.path[0] == UNRELATED,
+            finding.path[0] != BY_HAND,
             finding.path[0] != STATED_NUMBER,
             order[finding.confidence],
         ),
