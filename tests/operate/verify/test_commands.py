@@ -21,10 +21,12 @@ from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.sessions import iam_action
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.operate.verify import run_verification
 from low_latency_endpoint.settings import load_settings
-from tests.operate.conftest import ROOT, STACK
+from tests.operate.conftest import NAME, ROOT, STACK
 from tests.operate.preflight import cases
 from tests.operate.verify import test_verification_checks
+from tests.operate.verify.tampered import Tampered
 
 READS = re.compile(r"BatchGet|Describe|Filter|Get|Head|List|Simulate")
 PAGE = (ROOT / "docs" / "reference" / "preflight.md").read_text()
@@ -176,6 +178,10 @@ def test_the_page_lists_exactly_the_permissions_that_are_used(shipped: LocalAws)
     changed = test_verification_checks.SLOWER
     drifted = test_verification_checks.case("", "", DescribeAlarms=changed)
     used |= set(test_verification_checks.run(shipped, drifted)[1].asked)
+    # An endpoint's name may stand for its stack's.
+    named = Tampered(shipped)
+    run_verification(NAME, named, "us-east-1", machine=test_verification_checks.OUTSIDE)
+    used |= set(named.asked)
     # PromQL is no operation of boto3's. Source: CloudWatch user guide, "IAM permissions for PromQL".
     used |= {"cloudwatch.GetMetricData", "cloudwatch.ListMetrics"}
     policy = json.loads(PAGE.split("```json")[1].split("```")[0])
