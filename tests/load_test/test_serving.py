@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,17 @@ from low_latency_endpoint.load_test.search.serving import read_fleet, read_joine
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 from tests.refusals import refused
 
-from .fake_account import FLEET, GOAL, FakeAws, TwoVariants, kinds, limit_test, loaded, metrics_of
+from .fake_account import (
+    FLEET,
+    GOAL,
+    MADE,
+    FakeAws,
+    TwoVariants,
+    kinds,
+    limit_test,
+    loaded,
+    metrics_of,
+)
 from .fake_generator import FakeGenerator
 
 
@@ -253,3 +265,64 @@ def test_a_busy_minute_counts_more() -> None:
     start = FakeGenerator().clock
     metrics = metrics_of(ModelLatency_p99=[10, 40], ModelLatency_SampleCount=[300, 100])
     assert metrics.during(start, start + 120).get("ModelLatency.p99") == pytest.approx(17.5)
+
+
+class Updated(FakeAws):
+    """AWS of an endpoint whose descriptions differ from reading to reading; the last one stays."""
+
+    def __init__(self, *changes: dict[str, Any], **more: Any) -> None:
+        super().__init__(scaled=False, **more)
+        self.changes = list(changes)
+
+    def _endpoint(self, request: Mapping[str, Any]) -> Any:
+        change = self.changes.pop(0) if len(self.changes) > 1 else self.changes[0]
+        return {**super()._endpoint(request), **change}
+
+
+PENDING = {
+    "EndpointConfigName": "new",
+    "StartTime": MADE,
+    "ProductionVariants": [{"VariantName": "primary"}],
+}
+UPDATING = {"EndpointStatus": "Updating", "PendingDeploymentSummary": PENDING}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (UPDATING, "updating to new since 00:00"),
+        (UPDATING | {"EndpointStatus": "RollingBack"}, "rolling back from new"),
+        ({"EndpointStatus": "SystemUpdating"}, "SageMaker's maintenance"),
+    ],
+)
+def test_no_load_test_of_two_fleets(
+    change: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = FakeGenerator()
+    with refused("LLT140", words):
+        limit_test(monkeypatch, Updated(change), generator)
+    with refused("LLT140", words):
+        loaded(monkeypatch, Updated(change), rate_plan([10.0]), generator)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "invalid"),
+    [
+        ({}, UPDATING, True),
+        ({}, {"EndpointConfigName": "new"}, True),
+        ({}, {"EndpointStatus": "RollingBack"}, True),
+        ({}, {"LastModifiedTime": MADE + timedelta(minutes=9)}, True),  # it was rolled back
+        ({}, {}, False),
+        ({"EndpointStatus": "Updating"}, {"EndpointStatus": "Updating"}, False),  # it scales
+    ],
+)
+def test_a_run_in_which_an_update_begins_or_ends_is_invalid(
+    before: dict[str, Any], after: dict[str, Any], invalid: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = limit_test(monkeypatch, Updated(before, after), FakeGenerator(instances=2))
+    assert ("fleet-updated" in kinds(report.verdicts)) is invalid
+    report = replace(report, peak_tps=100.0)
+    assert (report.throughput is None) is invalid
+    told = report.to_dict()
+    assert bool(told["limit"]["problem"]) is invalid
+    assert told["limit"]["confirmed"] is not invalid

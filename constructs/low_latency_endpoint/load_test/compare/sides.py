@@ -10,7 +10,7 @@ from ...account.calls import Account
 from ...account.endpoints import DeployedVariant, describe_model, existing_endpoint
 from ...account.sessions import Unreadable
 from ...errors import rule
-from ..search.serving import ServingFleet, read_fleet
+from ..search.serving import ServingFleet, check_one_fleet, read_fleet
 
 TWO_SIDES = rule(
     "LLT118",
@@ -81,7 +81,7 @@ def read_sides(
 ) -> tuple[Side, Side]:
     """Describe both sides, the base first.
 
-    ``LLT118``, ``LLT119`` or ``LLT172`` where a comparison means nothing.
+    ``LLT118``, ``LLT119``, ``LLT140`` or ``LLT172`` where a comparison means nothing.
     """
     named = _named_variants(account, endpoints, variants)
     sides = []
@@ -90,6 +90,7 @@ def read_sides(
         fleet = read_fleet(account, endpoint, variant)
         if fleet.parts:  # a side is one variant
             fleet = read_fleet(account, endpoint, fleet.variants[0])
+        check_one_fleet(fleet, endpoint)
         found = existing_endpoint(account, endpoint)
         if not found.configuration:
             raise Unreadable(account.unknown[-1].why)

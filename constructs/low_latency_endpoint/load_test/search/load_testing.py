@@ -26,10 +26,11 @@ from .saturation import fleet_not_planned, fleet_scales, verdicts
 from .serving import (
     JoinedMetrics,
     ServingFleet,
+    check_one_fleet,
     check_one_type,
     instances_of_one_kind,
+    read_after,
     read_fleet,
-    read_instances,
     read_joined,
 )
 
@@ -194,8 +195,8 @@ def load_test(
     Raises
     ------
     ConfigurationError
-        ``LLA101`` without such an endpoint, ``LLA102`` without credentials, ``LLT112`` when it
-        answers nothing, ``LLT136`` and ``LLT137`` for a limit that cannot be divided by instances,
+        ``LLA101`` without such an endpoint, ``LLA102`` without credentials, ``LLT140`` while it
+        is updated, ``LLT112`` when it answers nothing, ``LLT136`` and ``LLT137`` for a limit that cannot be divided by instances,
         ``LLT139`` for a target for the first byte without streams, and the generator's.
     """
     target = _target_of(plan, target, payloads)
@@ -203,6 +204,7 @@ def load_test(
     client, region = open_clients(profile, target.region)
     account = Account(client, region, once=False)
     fleet = read_fleet(account, target.endpoint_name, target.target_variant)
+    check_one_fleet(fleet, target.endpoint_name)
     # Minutes of a local AWS may be shorter than ours.
     plan = replace(
         _divided(plan, instances, fleet, target),
@@ -222,8 +224,8 @@ def load_test(
         numbers = 0 if payloads.prompts is None else PROMPTS_OF_A_STEP
         done = run(plan, opened, emit, numbers=numbers)
     metrics, after = JoinedMetrics(), None
-    if done.steps and fleet.instances is not None:
-        after = replace(fleet, instances=read_instances(account, target.endpoint_name, fleet))
+    if done.steps:
+        after = read_after(account, target.endpoint_name, fleet)
     if done.steps and metrics_wait and not done.interrupted:
         say("Reading CloudWatch")
         clock = AccountClock(begun, read_clock()) if keeps_own_time() else WALL_CLOCK

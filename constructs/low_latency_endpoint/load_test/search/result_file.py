@@ -188,8 +188,9 @@ class LoadTestReport:
         """The content of the file."""
         run, throughput = self.run, self.throughput
         limit = None if run.limit is None else run.limit.to_dict()
-        if limit is not None and self.invalid and not limit["problem"]:
-            limit["problem"] = next(
+        if limit is not None and self.invalid:
+            limit["confirmed"] = False
+            limit["problem"] = limit["problem"] or next(
                 f"{verdict.title}: {'; '.join(verdict.evidence)}"
                 for verdict in self.verdicts
                 if verdict.severity == "invalid"

@@ -52,6 +52,10 @@ VERDICTS: dict[str, tuple[str, str]] = {
         "Run the load test where it has more processors: --processes, another machine, or a fleet.",
     ),
     "fleet-changed": ("The number of instances changed during the run", _FIXED),
+    "fleet-updated": (
+        "The endpoint was updated during the run: two fleets may have answered",
+        "Test again when nothing is updated.",
+    ),
     "fleet-scales": ("Scaling may change the number of instances during the run", _FIXED),
     "fleet-not-planned": (
         "The fleet has {has}, the plan says {planned} at the peak",
@@ -218,11 +222,28 @@ def _client_bound(run: LoadTestRun) -> Iterator[Verdict]:
 
 
 def _fleet_changed(before: ServingFleet, after: ServingFleet | None) -> Iterator[Verdict]:
-    if after is None or before.instances is None or after.instances is None:
+    if after is None:
+        return
+    if text := _updated(before, after):
+        yield _verdict("fleet-updated", "invalid", text)
+    if before.instances is None or after.instances is None:
         return
     if before.instances != after.instances:
         text = f"{before.instances} before, {after.instances} after"
         yield _verdict("fleet-changed", "invalid", text)
+
+
+def _updated(before: ServingFleet, after: ServingFleet) -> str:
+    """What shows an update that began or ended during the run; empty where nothing does."""
+    if after.update:
+        return after.update
+    if before.configuration and after.configuration not in ("", before.configuration):
+        return f"{before.configuration} served before, {after.configuration} after"
+    changed = before.changed and after.changed and before.changed < after.changed
+    # Scaling changes it, too. An update that was rolled back leaves nothing else.
+    if changed and before.instances == after.instances and not before.scales:
+        return f"changed at {after.changed:%H:%M}, as DescribeEndpoint says"
+    return ""
 
 
 def fleet_scales(fleet: ServingFleet) -> Iterator[Verdict]:

@@ -12,6 +12,7 @@ from ...account.calls import Account
 from ...account.clock import WALL_CLOCK, AccountClock
 from ...account.endpoints import (
     ENDPOINT_EXISTS,
+    DeployedEndpoint,
     DeployedVariant,
     describe_endpoint,
     existing_endpoint,
@@ -30,6 +31,12 @@ ONE_INSTANCE_TYPE = rule(
     source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
 )
 PERIOD = timedelta(minutes=1)
+ONE_FLEET = rule(
+    "LLT140",
+    "an update of the endpoint is under way, so two fleets may answer",
+    fix="Wait until it has ended, and test again: `low-latency diagnose` says how far it is.",
+    source="/sagemaker/latest/dg/deployment-guardrails.html",
+)
 _WHOLE = 0.98  # of a minute: clocks differ, and a step may begin to count a little late
 _COUNTED = 0.98  # share of the answers that CloudWatch must have counted to be complete
 _PAUSES = (1.0, 2.0, 5.0, 10.0)
@@ -59,6 +66,9 @@ class ServingFleet:
     maximum: int | None = None
     unknown: tuple[str, ...] = ()
     parts: tuple[ServingFleet, ...] = ()
+    configuration: str = ""  # that serves; with the time of the endpoint's last change
+    changed: datetime | None = None
+    update: str = ""  # the update under way, in words: a second fleet may answer
 
     @property
     def scales(self) -> bool:
@@ -116,6 +126,9 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> S
         fleet,
         variants=tuple(running),
         unknown=tuple(f"{each.what}: {each.why}" for each in account.unknown),
+        configuration=found.configuration_name,
+        changed=found.description.get("LastModifiedTime"),
+        update=found.update.words if found.update else "",
     )
 
 
@@ -157,15 +170,35 @@ def _same(values: Any) -> str:
     return str(found.pop()) if len(found) == 1 else ""
 
 
-def read_instances(account: Account, endpoint: str, fleet: ServingFleet) -> int | None:
-    """How many instances of the fleet's variants serve now; ``None`` where that is not known."""
-    described = account.known("endpoint", describe_endpoint, endpoint) or {}
-    counts = {
-        variant["VariantName"]: variant.get("CurrentInstanceCount")
-        for variant in described.get("ProductionVariants", [])
-    }
-    found = [counts.get(fleet.variant) for fleet in fleet.each]
-    return None if None in found else sum(count for count in found if count is not None)
+def read_after(account: Account, endpoint: str, fleet: ServingFleet) -> ServingFleet:
+    """The same variants as they are now; of what cannot be read, nothing is known."""
+    description = account.known("endpoint", describe_endpoint, endpoint)
+    if description is None:
+        return replace(fleet, instances=None, configuration="", changed=None, update="")
+    found = DeployedEndpoint(description, {})
+    variants = found.variants
+    counts = [
+        variants[each.variant].current_instances if each.variant in variants else None
+        for each in fleet.each
+    ]
+    known = [count for count in counts if count is not None]
+    return replace(
+        fleet,
+        instances=sum(known) if len(known) == len(counts) else None,
+        configuration=found.configuration_name,
+        changed=description.get("LastModifiedTime"),
+        update=found.update.words if found.update else "",
+    )
+
+
+def check_one_fleet(fleet: ServingFleet, endpoint: str) -> None:
+    """Refuse what would be measured of two fleets at once."""
+    if fleet.update:
+        raise ONE_FLEET.error(
+            got=fleet.update,
+            allowed="an endpoint that nothing updates",
+            where=f"endpoint {endpoint}",
+        )
 
 
 def instances_of_one_kind(fleet: ServingFleet, endpoint: str, component: str | None = None) -> int:
