@@ -213,6 +213,12 @@ def _deployed_model(account: Account, endpoint_name: str, variant_name: str) -> 
             got=f"no model of a variant {variant_name} in endpoint {endpoint_name}",
             allowed="a deployed variant that has a model of its own",
         )
+    if endpoint and endpoint.update and not endpoint.update.by_aws:
+        raise MODEL_TO_TEST.error(
+            got=f"{endpoint_name}, which is {endpoint.update.words}: its model may be another one then",
+            allowed="an endpoint that nothing updates",
+            fix="Wait until the update has ended.",
+        )
     model: dict[str, Any] = {"ModelName": variant.model_name}
     network = describe_model(account, variant.model_name).get("VpcConfig")
     if network:

@@ -806,6 +806,11 @@ CASES = [
         endpoint_status("Updating"),
     ),
     fails("LLP602", "RollingBack & Wait", endpoint_status("RollingBack")),
+    fails(
+        "LLP602",
+        "updating to next",
+        endpoint_status("Updating", PendingDeploymentSummary={"EndpointConfigName": "next"}),
+    ),
     fails("LLP602", "no image", endpoint_status("Failed", FailureReason="no image")),
     fails("LLP602", "outside the stack", DEPLOYED, {"sagemaker.DescribeEndpoint": NO_ENDPOINT}),
     passes("LLP603", "no endpoint of the stack has the name"),

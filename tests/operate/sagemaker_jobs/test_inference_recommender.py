@@ -161,6 +161,15 @@ def test_what_is_not_tested_costs_nothing(
     assert account.asked == []
 
 
+def test_which_model_an_endpoint_has_is_not_said_during_an_update(account: JobAccount) -> None:
+    described = account.answers["sagemaker.DescribeEndpoint"]
+    pending = {"EndpointConfigName": "next"}
+    updating = {"EndpointStatus": "Updating", "PendingDeploymentSummary": pending}
+    account.answers["sagemaker.DescribeEndpoint"] = {**described, **updating}
+    with refused("LLR103", says="updating to next"):
+        request(account)
+
+
 @pytest.mark.parametrize(
     ("operation", "answer"),
     [

@@ -122,15 +122,16 @@ def endpoint_healthy(context: PlannedEndpoint) -> Outcome | None:
         )
         return passed(f"{current.name} is InService; {counts}")
     if current.status in PASSING_STATES:
+        what = current.update.words if current.update else "a scaling action or another change runs"
         return failed(
-            f"{current.name} is {current.status}: a scaling action, another update or SageMaker's "
-            'own patching runs, and UpdateEndpoint is refused meanwhile ("Cannot update '
-            'in-progress endpoint"): the stack would roll back',
+            f"{current.name} is {current.status}: {what}, and UpdateEndpoint is refused meanwhile "
+            '("Cannot update in-progress endpoint"): the stack would roll back',
             "Wait until the endpoint is InService, then deploy: `low-latency preflight --wait "
             "15m` waits, and `make deploy` with it.",
         )
     if current.status in ("Creating", "RollingBack", "Deleting"):
-        return failed(f"{current.name} is {current.status}", "Wait until the operation ends.")
+        what = f": {current.update.words}" if current.update else ""
+        return failed(f"{current.name} is {current.status}{what}", "Wait until the operation ends.")
     reason = current.failure_reason
     return failed(
         f"{current.name} is {current.status}: {reason or 'no reason given'}",
