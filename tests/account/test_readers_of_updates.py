@@ -18,12 +18,11 @@ _READERS = "account/endpoints.py"
 APART = {
     "account/deployed_endpoints.py:meant_endpoint": "asks whether a name is an endpoint's",
     "account/deployed_endpoints.py:meant_stack": "asks whose the endpoint is",
-    "account/deployed_endpoints.py:_of_stack": "lists; what is shown of an update is list's",
+    "account/deployed_endpoints.py:_listed": "gives the description on; ListedEndpoint.update asks",
     "account/drift.py:configuration_drifts": "compares nothing unless the endpoint is InService",
     "cli/canary_adoption.py:_overhead": "takes medians of a week, of which an update is minutes",
     "operate/preflight/update_checks.py:_current": "gives the description on; LLP602 judges it",
     "operate/preflight/update_checks.py:_busy": "waits as long as the endpoint is being changed",
-    "operate/standing.py:standing": "reads alarms and requests; what is shown of an update is list's",
     "operate/verify/context.py:VerifiedEndpoint.read": "gives the description on; LLV401 judges it",
     "operate/verify/fleet_checks.py:_described": "asks what serves, by configuration_drifts",
     "load_test/compare/sides.py:read_sides": "read_fleet asks before, and check_one_fleet refuses",
@@ -65,7 +64,8 @@ def _passes_on(function: ast.AST) -> bool:
     """Whether it gives the endpoint to a function that asks."""
     calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
     names = {node.id for node in calls if isinstance(node, ast.Name)}
-    return bool(names & {"_update", "check_one_fleet"})
+    names |= {node.attr for node in calls if isinstance(node, ast.Attribute)}
+    return bool(names & {"_update", "check_one_fleet", "settled"})
 
 
 def _readers() -> Iterator[tuple[str, ast.AST]]:

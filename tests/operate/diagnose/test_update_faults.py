@@ -39,7 +39,6 @@ HEALTHY: dict[str, Scenario] = {
     ),
     "batches": rolled(),
     "batches, fleets not apart": rolled(apart=""),
-    "batches with one slow minute each": rolled(cold=1, apart="", begun=19),
     "instances that are being created": Scenario(
         update=Update(begun=50, asked=60, stage="Creating")
     ),

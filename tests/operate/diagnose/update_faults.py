@@ -153,6 +153,11 @@ _ROWS = {
         update=Update(latency=always(800), apart="", instances=constant(1), share=constant(0.1)),
     ),
     "LLD706: a young update": fault(f"{_APART[:13]}", of=updated, begun=47, asked=52, over=45),
+    "LLD706: a new fleet that is slow after an hour and more": fault(
+        "1,634 ms in the fleet of sentiment-config-3, 82 ms in that of",
+        minutes=120,
+        update=Update(latency=slow(90, 120, 800)),
+    ),
     "LLD707: a slow model is rolled back": fault(
         "SageMaker is rolling back from sentiment-config-3 & an alarm went off & sentiment-config-2 "
         "serves again & in the fleet of sentiment-config-3",
@@ -182,7 +187,7 @@ _ROWS = {
         apart="new",
     ),
     "LLD121: batches that are cold for two minutes each": fault(
-        "periods of the update to sentiment-config-3, and within it between", of=rolled, cold=2
+        "within 10 minutes of the update to sentiment-config-3", of=rolled, cold=2
     ),
     "LLD121: batches that are cold for three minutes each": fault(
         "within 10 minutes of the update to sentiment-config-3", of=rolled, cold=3, apart=""

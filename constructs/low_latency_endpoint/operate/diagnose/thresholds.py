@@ -35,7 +35,6 @@ OLD_FLEET = timedelta(hours=1)  # a blue/green deployment keeps the old one for 
 BEFORE_UPDATE = 15  # periods by which is judged what was so before an update
 REACHED = timedelta(hours=1)  # an update's start to what it does: its fleet starts, or gets more
 HALF, BY_UPDATE = 0.5, 0.25  # share of periods that are slow, and of it at most without the update
-COLD = 0.2  # share of an update's periods in which its batches are cold
 PAUSE, LONGER_PAUSE = timedelta(minutes=5), 5  # and so many times the usual distance of requests
 TURNS_APART = timedelta(hours=1)  # of scaling that flaps: a day has two
 EDGE = timedelta(minutes=5)  # of a window: what begins in it may have been there before

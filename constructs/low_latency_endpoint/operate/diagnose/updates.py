@@ -12,7 +12,7 @@ from datetime import datetime
 from ...account.metrics import Series
 from ...report.numbers import milliseconds, percent
 from . import thresholds as const
-from .events import Start, colder, scale_outs
+from .events import scale_outs
 from .failures import errors_by_kind, rate_limit
 from .findings import Evidence, Finding, Remedy, container_log, finding
 from .fleets import Fleets, aligned, asked, come_since, fleets_of
@@ -54,12 +54,6 @@ def of_update(view: VariantView) -> Iterator[JudgedUpdate]:
             judged = _judged(_under_way(view, m.update, fleets, symptoms, shown), symptoms)
             came = come_since(view, m.update.begun or fleets.since)
             yield replace(judged, instances=frozenset(came))
-        elif not m.update.update.rolling_back:
-            yield from _cold_batches(stretch, fleets, Start(fleets.since, m.end, m.update.name))
-    for deployment in m.deployments:
-        stretch = Stretch(view, aligned(view, deployment.time), deployment.done, ended=True)
-        name = f"the deployment of {deployment.configuration}"
-        yield from _cold_batches(stretch, None, Start(deployment.time, deployment.done, name))
     for ended in m.taken_back:
         start, end = aligned(view, ended.start), ended.end
         stretch = Stretch(view, start, end + 2 * view.period, ended=True)
@@ -188,30 +182,6 @@ class Stretch:
         )
 
 
-def _cold_batches(stretch: Stretch, fleets: Fleets | None, start: Start) -> Iterator[JudgedUpdate]:
-    """Slow for a minute or two after each batch of a new fleet, never for long."""
-    view = stretch.view
-    for (metric, statistic), limit in view.variant.thresholds.items():
-        series = view.get(metric, statistic)
-        inside, late = stretch.inside(series), _above(stretch, series, limit.value)
-        was = stretch.late_before(series, limit.value)
-        of_old = fleets.old.get(metric, statistic) if fleets and fleets.old else Series()
-        own = [time for time in late if of_old.points.get(time, 0) > limit.value]
-        if metric != "ModelLatency" or view.slow_times or len(late) < const.PERIODS:
-            continue
-        share = len(late) / len(inside)
-        if stretch.began(was, share) and share >= const.COLD and len(own) <= const.HALF * len(late):
-            words = (
-                f"{metric} {statistic} above {milliseconds(limit.value)} ({limit.source}) in "
-                f"{len(late)} of {len(inside)} periods of {start.why}, and within it between"
-            )
-            cold = view.cause(
-                "LLD121", words, times=late, confidence="medium", first=colder([start], "cold")
-            )
-            yield JudgedUpdate(cold, frozenset(late), frozenset())
-            return
-
-
 def _last(series: Series) -> Series:
     return series.only(series.times[-const.PERIODS :])
 
@@ -248,19 +218,20 @@ def _slow_fleet(
     """A new fleet above a limit that the one before keeps; that one before the update, if need be."""
     assert fleets.new
     new = fleets.new.get(metric, statistic)
-    if stretch.late_since(new, limit) is None:
+    first = stretch.late_since(new, limit)
+    if first is None:
         return
     own = fleets.old.get(metric, statistic) if fleets.old else Series()
+    own, new = (series.between(first, stretch.until) for series in (own, new))
     whole = stretch.view.get(metric, statistic)
-    was = _late_share(stretch.inside(own), limit) if own else None
+    was = _late_share(own, limit)
     if was is None:  # the old fleet is asked no more, or has no metrics of its own
         was = stretch.late_before(whole, limit)
-    share = _late_share(stretch.inside(new), limit) or 1.0
-    if was is not None and was > const.HALF * share:
+    if was is not None and was > const.HALF * (_late_share(new, limit) or 1.0):
         return
-    medians = stretch.inside(new).median, (stretch.inside(own) or stretch.before(whole)).median
+    medians = new.median, (own or stretch.before(whole)).median
     words = _compared(f"{metric} {statistic}", fleets, *medians)
-    shown = Evidence(f"{words}; the limit is {milliseconds(limit)}", fleets.since, stretch.until)
+    shown = Evidence(f"{words}; the limit is {milliseconds(limit)}", first, stretch.until)
     times = frozenset(_above(stretch, whole, limit))
     yield Symptom((shown,), times, errors=False, sure=was is not None)
 
