@@ -1343,6 +1343,14 @@ _ROWS = {
         routing=None,
         latency=slow(20, 60, 400, instances=range(3, 4)),
     ),
+    "LLD502: a slow instance under RANDOM, callers in step as before": fault(
+        "routing strategy RANDOM",
+        of=_few_requests,
+        routing="RANDOM",
+        instances=constant(3),
+        in_flight=constant(7),
+        latency=slow(20, 60, 800, instances=range(1)),
+    ),
     "LLD503: a slow zone": fault(
         "us-east-1b: ModelLatency 15 & 50 % of the requests",
         "instances: {min: 4, initial: 4, max: 16} & alarms.zone_imbalance: 1.5",

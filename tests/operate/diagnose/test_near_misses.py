@@ -10,8 +10,9 @@ import pytest
 from low_latency_endpoint.operate.diagnose.findings import KINDS
 
 from .conftest import Run
-from .faults import FAULTS, between, from_minute, slow, up_to, watched
-from .scenarios import Scaled, constant
+from .faults import between, from_minute, slow, up_to, watched
+from .scenarios import Scaled, Update, constant
+from .update_faults import ALL_FAULTS, always
 
 
 @dataclass(frozen=True)
@@ -445,8 +446,45 @@ NEAR_MISSES = (
         "a few milliseconds",
         canary=watched(CanaryAnswerTime=from_minute(30, 50, 56)),
     ),
+    but(
+        "LLD706",
+        "a slow model bakes",
+        "as fast as the one before",
+        update=Update(latency=always(40)),
+    ),
+    but(
+        "LLD706",
+        "a slow model bakes",
+        "as slow as the one before",
+        "LLD123",
+        latency=slow(0, 60, 800),
+        cpu=constant(5),
+        in_flight=constant(480),
+        update=Update(latency=always(800)),
+    ),
+    but(
+        "LLD707",
+        "a slow model is rolled back",
+        "not yet",
+        "LLD706",
+        failure="",
+        update=Update(latency=always(800)),
+    ),
+    but(
+        "LLD708",
+        "a slow model that was rolled back",
+        "it was fast",
+        update=Update(latency=always(40), ended=35),
+    ),
+    but("LLD709", "the model that serves is deleted", "it is there", deleted=""),
+    but(
+        "LLD715",
+        "the minimum was raised, and nothing happens",
+        "to what is there",
+        scaling=up_to(16) | {"min": 8},
+    ),
 )
-_SCENARIOS = {fault.name: fault.scenario for fault in FAULTS}
+_SCENARIOS = {fault.name: fault.scenario for fault in ALL_FAULTS}
 
 
 @pytest.mark.parametrize("near", NEAR_MISSES, ids=str)
@@ -457,15 +495,17 @@ def test_a_near_miss_has_another_cause_or_none(near: NearMiss, run: Run) -> None
     assert near.cause not in told
 
 
-#: Their near misses stand where they are tried: tokens, clients, streams and what nothing but one
-#: state of the endpoint tells.
+#: Their near misses stand where they are tried: tokens, clients, streams, alarms and what nothing but
+#: one state of the endpoint tells.
 _ELSEWHERE = {f"LLD{number}" for number in range(137, 144)} | {
     "LLD101",
     "LLD406",
     "LLD606",
     "LLD703",
     "LLD705",
+    "LLD710",
     "LLD801",
+    "LLD809",
 }
 
 
@@ -475,5 +515,5 @@ def test_every_cause_has_a_near_miss() -> None:
 
 @pytest.mark.parametrize("near", NEAR_MISSES, ids=str)
 def test_a_near_miss_begins_with_its_fault(near: NearMiss) -> None:
-    (fault,) = (fault for fault in FAULTS if fault.name == near.fault)
+    (fault,) = (fault for fault in ALL_FAULTS if fault.name == near.fault)
     assert near.cause in {fault.finding} | fault.companions

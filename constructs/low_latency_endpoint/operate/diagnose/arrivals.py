@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from ...report.numbers import milliseconds, rate, readable
 from . import thresholds as const
-from .contrast import Contrast, step
+from .contrast import Contrast, contrast, step
 from .findings import Evidence, Finding, Remedy
 from .view import VariantView
 
@@ -108,6 +108,8 @@ def bursts(view: VariantView, compared: Contrast) -> Finding | None:
         return None
     if most <= _most_by_chance(mean, requests * (view.period / timedelta(minutes=1))):
         return None
+    if not compared.known:
+        compared = contrast(view, "p99")  # only the slowest requests are slow
     if compared.known and compared.flight < const.DOUBLED:
         return None  # as many came at once while it was fast
     words = (
