@@ -212,6 +212,11 @@ def _modified(instances: PerMinute) -> FakeAccount:
     return account
 
 
+def _served_before() -> FakeAccount:
+    """An update that was given up, weights or a scale-in change that time, too."""
+    return _put(_modified(constant(8)), "Invocations", 30_000, range(60), **NEW_FLEET)
+
+
 @pytest.mark.parametrize(
     ("account", "found"),
     [
@@ -220,8 +225,16 @@ def _modified(instances: PerMinute) -> FakeAccount:
         (_resolved_image, [(20, "when its image was resolved")]),
         (lambda: _modified(from_minute(27, 5, 8)), []),
         (lambda: _modified(constant(8)), [(27.2, "when the update ended")]),
+        (_served_before, []),
     ],
-    ids=["first request", "after a silence", "resolved image", "capacity by hand", "update"],
+    ids=[
+        "first request",
+        "after a silence",
+        "resolved image",
+        "capacity by hand",
+        "update",
+        "the same fleet before",
+    ],
 )
 def test_what_dates_a_deployment(
     account: Callable[[], FakeAccount], found: list[tuple[float, str]], run: Run

@@ -370,9 +370,13 @@ def _unscaled(found: DeployedEndpoint) -> Iterator[Unknown]:
 
 
 def _update_ended(
-    found: DeployedEndpoint, variants: Iterable[VariantReading], period: timedelta
+    found: DeployedEndpoint, variants: Iterable[VariantReading], window: Window
 ) -> datetime | None:
-    """When the last update of the endpoint ended; ``None`` where scaling may have changed it since."""
+    """When the last update of the endpoint ended, where it may have ended in the window.
+
+    ``None`` where scaling may have changed it since, and where the fleet that serves did so from the
+    window's start on: another update was given up then, or counts or weights were changed.
+    """
     creation_time = found.configuration.get("CreationTime")
     changed: datetime | None = found.description.get("LastModifiedTime")
     if (
@@ -386,8 +390,10 @@ def _update_ended(
     scaled = any(
         a.start <= changed <= (a.end or a.start) + late for v in variants for a in v.activities
     )
-    raised = any(_capacity_raised(serving(v.series), changed, period) for v in variants)
-    return None if scaled or raised else changed
+    raised = any(_capacity_raised(serving(v.series), changed, window.period) for v in variants)
+    own = [time for v in variants for time in _asked(v, found.configuration_name)]
+    served = bool(own) and min(own) <= window.start + EDGE
+    return None if scaled or raised or served else changed
 
 
 def _update(account: Account, endpoint: DeployedEndpoint) -> ObservedUpdate | None:
@@ -464,7 +470,7 @@ def _deployment(
     name, since = found.configuration_name, window.start - LOOK_BACK
     creation_time = found.configuration.get("CreationTime")
     created = found.description.get("CreationTime")
-    until = _update_ended(found, variants, window.period)
+    until = _update_ended(found, variants, window)
     resolved = (
         image["ResolutionTime"]
         for variant in found.variants.values()
