@@ -36,11 +36,13 @@ from low_latency_endpoint import (
 from low_latency_endpoint.account.alarm_kinds import alarm_kind
 from low_latency_endpoint.operate.diagnose.alarm_causes import _CAUSES, ALARM_KINDS, explains
 from low_latency_endpoint.operate.diagnose.findings import KINDS
+from tests.depth import sampled
 
 from .account import MINUTE, FakeAccount
 from .conftest import Run
 from .faults import FAULTS, Fault
 from .scenarios import ENDPOINT, Scenario
+from .update_faults import ALL_FAULTS
 
 #: Kinds whose alarms no row's metrics can put on, and why; LLD710 is what remains for them.
 _NOT_EVALUATED = {
@@ -200,6 +202,15 @@ def test_no_alarm_that_is_on_is_called_healthy(kind: str, run: Run) -> None:
     assert "LLD710" in {finding.id for finding in made.findings}
     account.alarms[-1]["StateValue"] = "OK"
     assert "LLD710" not in {finding.id for finding in run(account).findings}
+
+
+@pytest.mark.parametrize("fault", sampled(ALL_FAULTS, 3), ids=str)
+def test_what_makes_requests_slow_is_a_cause_of_the_alarm(fault: Fault) -> None:
+    """Beside a finding of slow requests, the alarm on them is not one without a cause."""
+    findings = fault.diagnosed.findings
+    words = " ".join(shown.text for finding in findings for shown in finding.evidence)
+    slow = re.search(r"ModelLatency p99 above [^;]* periods of", words)
+    assert not slow or any(explains("ModelLatency", finding.id) for finding in findings)
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "an-alarm-went-off.md"

@@ -19,18 +19,23 @@ from ...facts.canary_metrics import ANSWER, CONNECT, OUT_OF_ZONE, UNREACHABLE
 from .findings import Evidence, Finding, Remedy, finding
 from .measurements import Measurements
 
-_LATE = ("LLD1", "LLD301", "LLD302", "LLD405", "LLD50", "LLD601", "LLD702")
-_ERRORS = ("LLD1", "LLD40", "LLD701", "LLD702")
-_FULL = ("LLD10", "LLD110", "LLD111", "LLD112", "LLD124", "LLD135", "LLD144", "LLD145", "LLD401")
+#: A new fleet, or one that was taken back, can be slow, fail and fill its instances.
+_VERSIONS = ("LLD702", "LLD706", "LLD707", "LLD708")
+_LATE = ("LLD1", "LLD301", "LLD302", "LLD405", "LLD50", "LLD601", *_VERSIONS)
+_ERRORS = ("LLD1", "LLD40", "LLD701", *_VERSIONS)
+_FULL = (
+    *("LLD10", "LLD110", "LLD111", "LLD112", "LLD124", "LLD135", "LLD144", "LLD145", "LLD401"),
+    *_VERSIONS,
+)
 _TOKENS = ("LLD137", "LLD138", "LLD139", "LLD140", "LLD141", "LLD142", "LLD143", "LLD10")
 
 #: By kind of alarm, its causes or what their ids begin with; each can be LLD710 besides.
 _CAUSES: dict[str, tuple[str, ...]] = {
     "ModelLatency": _LATE,
     BURN_RATE: _LATE,
-    "OverheadLatency": ("LLD20", "LLD10", "LLD30", "LLD121", "LLD401"),
+    "OverheadLatency": ("LLD20", "LLD10", "LLD30", "LLD121", "LLD401", *_VERSIONS),
     "Invocation5XXErrors": _ERRORS,
-    "Invocation4XXErrors": ("LLD403", "LLD407", "LLD401"),
+    "Invocation4XXErrors": ("LLD403", "LLD407", "LLD401", *_VERSIONS),
     "InvocationModelErrors": _ERRORS,
     "CPUUtilization": _FULL,
     "GPUUtilization": _FULL,
@@ -42,7 +47,7 @@ _CAUSES: dict[str, tuple[str, ...]] = {
     AT_MAXIMUM: ("LLD102", "LLD103", "LLD109", "LLD135"),
     ZONE_IMBALANCE: ("LLD135", "LLD503"),
     SILENCE: ("LLD603", "LLD606", "LLD701", "LLD705"),
-    ANOMALY: ("LLD1", "LLD20", "LLD40", "LLD50", "LLD60", "LLD702"),
+    ANOMALY: ("LLD1", "LLD20", "LLD40", "LLD50", "LLD60", *_VERSIONS),
     FIRST_TOKEN: _TOKENS,
     INTER_TOKEN: _TOKENS,
     WAITING: _TOKENS,
