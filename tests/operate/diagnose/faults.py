@@ -143,9 +143,9 @@ def saturated(**more: Any) -> Scenario:
     return Scenario(**(values | more))
 
 
-def _scale_out_failed(message: str) -> Scenario:
+def _scale_out_failed(message: str, **more: Any) -> Scenario:
     failed = [Scaled(28 + 4 * n, 15, "Failed", message) for n in range(3)]
-    return saturated(scaling=up_to(16), activities=failed)
+    return saturated(scaling=up_to(16), activities=failed, **more)
 
 
 def _cold_after_scale_out(to: int = 8, *, until: int = 33, **more: Any) -> Scenario:
@@ -504,6 +504,13 @@ _ROWS = {
         'scaling activities failed: "The moon is full."',
         of=_scale_out_failed,
         message="The moon is full.",
+    ),
+    "LLD103: a scale-out without capacity, which the endpoint's description tells, too": fault(
+        "3 scaling activities failed",
+        of=_scale_out_failed,
+        message="Failed to set desired instance count to 15. Reason: unable to provision requested "
+        "ML compute capacity",
+        failure="Unable to provision requested ML compute capacity",
     ),
     "LLD103: a scale-out beyond the account's quota": fault(
         "the account's quota is used up",

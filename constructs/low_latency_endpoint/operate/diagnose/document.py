@@ -143,7 +143,8 @@ def began(diagnosis: Diagnosis) -> Iterator[str]:
         if m.status != "InService":
             yield f"The endpoint is {m.status}."
         stack = m.plan.stack if m.plan else ""
-        yield f"Callers, DNS, security group: `{f'low-latency verify {stack}'.strip()}`"
+        if m.status not in ("Creating", "Failed"):  # nobody can reach it then
+            yield f"Callers, DNS, security group: `{f'low-latency verify {stack}'.strip()}`"
         if not diagnosis.events:
             yield f"What changed before: `low-latency diagnose {m.endpoint} --since 1d`"
 

@@ -14,6 +14,8 @@ def failed_deployment(m: Measurements) -> Iterator[Finding]:
     rolling_back = m.update is not None and m.update.update.rolling_back  # LLD707 says why
     if rolling_back or not (m.failure_reason or m.status in ("Failed", "UpdateRollbackFailed")):
         return
+    if m.status == "InService" and _of_scaling(m):
+        return  # LLD103 has it
     reason = read_failure(m.failure_reason)
     words = f"the endpoint is {m.status}"
     if reason.sentence:
@@ -26,6 +28,16 @@ def failed_deployment(m: Measurements) -> Iterator[Finding]:
         first=remedies(reason, updating=m.status != "Failed"),
         more=_log(m, reason),
         advice=advice_on(reason),
+    )
+
+
+def _of_scaling(m: Measurements) -> bool:
+    """Whether the reason is that of instances which scaling asked for: no deployment failed."""
+    reason = m.failure_reason.casefold()
+    return any(
+        activity.failed and reason in activity.message.casefold()
+        for variant in m.variants
+        for activity in variant.activities
     )
 
 
