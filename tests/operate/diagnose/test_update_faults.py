@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,10 @@ from low_latency_endpoint.operate.diagnose import Diagnosis
 from low_latency_endpoint.operate.diagnose.document import began, verdict
 from low_latency_endpoint.operate.diagnose.updates import OF_UPDATES
 
+from .account import FakeAccount
 from .conftest import Run
 from .faults import Fault, from_minute, saturated
-from .scenarios import CONFIGURATION, NEW, Scaled, Scenario, Update, constant
+from .scenarios import CONFIGURATION, NEW, VARIANT, Scaled, Scenario, Update, constant
 from .update_faults import UPDATE_FAULTS, always, rolled, slow_before, steps, updated
 
 _BLAMED = [fault for fault in UPDATE_FAULTS if fault.finding in OF_UPDATES]
@@ -209,3 +211,37 @@ def test_a_full_fleet_before_the_update_keeps_its_finding(run: Run) -> None:
     (finding,) = made.findings
     assert finding.id == "LLD102"
     assert "this began before it" in finding.besides
+
+
+def _renamed(value: Any, name: str) -> Any:
+    """The same with another variant's name."""
+    return json.loads(json.dumps(value, default=str).replace(f'"{VARIANT}"', f'"{name}"'))
+
+
+def _with_candidate(account: FakeAccount, other: FakeAccount) -> FakeAccount:
+    """The endpoint of the one account with the other's variant beside its own, as ``candidate``."""
+    described = (account.endpoint, other.endpoint)
+    pending = tuple(endpoint["PendingDeploymentSummary"] for endpoint in described)
+    told = [described, (account.configuration, other.configuration), pending]
+    told.append((account.coming[NEW], other.coming[NEW]))
+    for mine, theirs in told:
+        mine["ProductionVariants"] += _renamed(theirs["ProductionVariants"], "candidate")
+    account.alarms += [
+        {**_renamed(alarm, "candidate"), "AlarmName": f"candidate-{alarm['AlarmName']}"}
+        for alarm in other.alarms
+        if alarm["AlarmName"] in ("ModelLatency-p99", "OverheadLatency-Average")
+    ]
+    for (namespace, metric, dimensions), points in other.data.items():
+        of_candidate = (dimensions - {("VariantName", VARIANT)}) | {("VariantName", "candidate")}
+        account.data[namespace, metric, of_candidate] = points
+    return account
+
+
+@pytest.mark.parametrize("apart", ["both", "new", ""])
+def test_each_variant_is_judged_for_itself(apart: Any, run: Run) -> None:
+    """Only the candidate's new fleet is slow."""
+    well, slow_one = updated(latency=always(40), apart=apart), updated(apart=apart)
+    (finding,) = run(_with_candidate(well.account(), slow_one.account())).findings
+    assert (finding.id, finding.variant) == ("LLD706", "candidate")
+    both_well = _with_candidate(well.account(), well.account())
+    assert run(both_well).findings == ()
