@@ -6,17 +6,19 @@ import io
 import json
 import re
 from contextlib import redirect_stdout
+from dataclasses import replace
 
 import pytest
 
 from low_latency_endpoint.cli.output import print_document
 from low_latency_endpoint.operate.diagnose import Diagnosis
+from low_latency_endpoint.operate.diagnose.diagnosis import unjudged
 from low_latency_endpoint.operate.diagnose.document import document
 from tests.depth import sampled
 
 from .conftest import Run
 from .faults import FAULTS, Fault, between, from_minute, slow, watched
-from .scenarios import Scenario, constant
+from .scenarios import PerMinute, Scenario, constant
 
 
 def _text(made: Diagnosis) -> str:
@@ -44,6 +46,22 @@ def test_the_words_of_a_verdict(run: Run) -> None:
         assert (made.state, made.healthy) == (state, healthy)
         assert made.to_dict()["verdict"]["state"] == state
         assert document(made).verdict.startswith(words)
+
+
+@pytest.mark.parametrize("tps", [constant(0), from_minute(30, 600, 0)])
+def test_a_variant_of_weight_zero_may_be_silent(tps: PerMinute, run: Run) -> None:
+    """Beside another one; the only variant of an endpoint is expected to be asked."""
+    (silent,) = run(Scenario(tps=tps)).measurements.variants
+    made = run(Scenario())
+    (asked,) = made.measurements.variants
+    beside = [replace(asked, name="other"), replace(silent, weight=0.0)]
+    two = replace(made.measurements, variants=tuple(beside))
+    alone = replace(made.measurements, variants=(beside[1],))
+    assert not list(unjudged(two))
+    weighted = replace(two, variants=(beside[0], replace(silent, weight=0.5)))
+    for measured in (weighted, alone):
+        (why,) = {each.why for each in unjudged(measured)}
+        assert why in ("no_requests", "requests_ended")
 
 
 def test_a_share_of_errors_says_over_which_time_it_is(run: Run) -> None:

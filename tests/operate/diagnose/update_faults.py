@@ -170,6 +170,16 @@ _ROWS = {
             alarms=_ALARM,
         ),
     ),
+    "LLD707: batches that fail are rolled back, which is told as the begin": fault(
+        "to the fleet of sentiment-config-3 end in 5XX errors",
+        of=rolled,
+        begun=50,
+        asked=20,
+        status="RollingBack",
+        stage="Updating",
+        latency=always(40),
+        errors=_FAILS,
+    ),
     "LLD707: a fleet that did not start is rolled back": fault(
         "SageMaker is rolling back", of=updated, status="RollingBack", told=False, asked=99
     ),

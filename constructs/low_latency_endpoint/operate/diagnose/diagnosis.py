@@ -123,13 +123,15 @@ def unjudged(m: Measurements) -> Iterator[Unjudged]:
         name, counts = variant.name, variant.get("Invocations", "Sum").points
         asked = sorted(time for time, count in counts.items() if count > 0)
         latencies = [k for k in variant.thresholds if k[0] in ("ModelLatency", *TOKEN_TIMES)]
+        expected = variant.weight != 0 or len(m.variants) == 1
         if variant.inference_components:
             yield Unjudged(name, "components_not_read")
-        elif not asked and (variant.weight != 0 or len(m.variants) == 1):
+        elif not asked and expected:
             yield Unjudged(name, "no_requests", m.start)
         elif asked:
             gaps = [later - time for time, later in pairwise(asked)]
-            if m.end - asked[-1] > max([PERIODS * m.period, *(2 * gap for gap in gaps)]) + m.period:
+            pause = max([PERIODS * m.period, *(2 * gap for gap in gaps)]) + m.period
+            if expected and m.end - asked[-1] > pause:
                 yield Unjudged(name, "requests_ended", asked[-1] + m.period)
             if not latencies:
                 yield Unjudged(name, "no_latency_target")

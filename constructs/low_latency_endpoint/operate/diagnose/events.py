@@ -121,14 +121,18 @@ def _capacity_before(view: VariantView, activity: Activity) -> float | None:
 
 
 def deployed_near(view: VariantView, time: datetime, after: timedelta) -> bool:
-    """Whether a deployment was under way then, or over for at most so long."""
-    update = view.measurements.update
-    if update and update.begun and time >= update.begun - 2 * view.period:
-        return True
-    return any(
-        deployment.time - 2 * view.period <= time <= deployment.done + after
-        for deployment in view.measurements.deployments
-    )
+    """Whether a deployment was under way then, or over for at most so long.
+
+    A roll-back may be told as begun after the update's fleet was asked first.
+    """
+    m, fleets = view.measurements, fleets_of(view.whole)
+    begins = [fleets.since] if fleets else []
+    if m.update and m.update.begun:
+        begins.append(m.update.begun)
+    spans = [(min(begins), m.end)] if begins else []
+    spans += [(deployment.time, deployment.done) for deployment in m.deployments]
+    spans += [(ended.start, ended.end) for ended in m.taken_back]
+    return any(start - 2 * view.period <= time <= end + after for start, end in spans)
 
 
 @dataclass(frozen=True, slots=True)
