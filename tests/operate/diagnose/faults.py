@@ -480,7 +480,7 @@ _ROWS = {
         tps=from_minute(25, 200, 400),
     ),
     "LLD102: a fleet as full as while it was fast, slow since one minute": fault(
-        "CPU at 97 % & from 03:25 on & no deployment and no new instances then",
+        "CPU at 97 % & from 03:25 on & nothing was deployed at 03:25, and no instances started",
         "instances.max",
         of=saturated,
         tps=constant(1900),
@@ -1166,7 +1166,8 @@ _ROWS = {
         cpu=constant(2),
     ),
     "LLD123: slow since one minute, the processors idle": fault(
-        "from 03:20 on, 40 ms otherwise & no deployment and no new instances then", of=_few_requests
+        "from 03:20 on, 40 ms otherwise & nothing was deployed at 03:20, and no instances started",
+        of=_few_requests,
     ),
     "LLD123: slow for a quarter of an hour, the processors idle": fault(
         "from 03:20 to 03:34, 39 ms otherwise", of=_few_requests, latency=slow(20, 35, 300)

@@ -60,6 +60,7 @@ _OTHER_TYPE = {
     "LLD120": "no log group",
     "LLD301": "models loaded",
     "LLD302": "download",
+    "LLD701": "AWS says",  # that it has none of this type, or lets the account have no more
 }
 #: What tells that a larger, faster or second instance would have less to do.
 _IN_USE = ("of the whole instance", "invocations per instance", "in flight on an instance")

@@ -98,7 +98,9 @@ class Step:
             f"{self.statistic} {milliseconds(self.high)} from {m.clock(self.first)} {until}{among}, "
             f"{milliseconds(self.low)} "
         )
-        words += "otherwise; no deployment and no new instances then"
+        words += (
+            f"otherwise; nothing was deployed at {m.clock(self.time)}, and no instances started"
+        )
         return Evidence(words, self.first, self.last + view.period)
 
     @property

@@ -241,13 +241,16 @@ def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
 def _ranges(
     variant: VariantReading, metric: str, counts: Series
 ) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Percentiles that doubled within the window: their mean is one that no request had."""
+    """All percentiles where one doubled within the window: its mean is one that no request had."""
+    ranges: dict[str, tuple[float, float]] = {}
     for statistic in _STATISTICS[:3]:
         periods = variant.get(metric, statistic)
         low = periods.weighted_percentile(counts, _RARE)
         high = periods.weighted_percentile(counts, 1 - _RARE)
-        if low is not None and high is not None and high >= DOUBLED * low:
-            yield statistic, (low, high)
+        if low is not None and high is not None:
+            ranges[statistic] = low, high
+    if any(high >= DOUBLED * low for low, high in ranges.values()):
+        yield from ranges.items()
 
 
 def _split_dict(split: Split) -> dict[str, Any]:

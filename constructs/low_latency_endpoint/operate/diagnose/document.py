@@ -42,7 +42,7 @@ CLOUDWATCH_LACKS = (
     "network only what a canary measures."
 )
 OF_PERIODS = (
-    "Percentiles are means over the periods, weighted by requests, or from low to high where they "
+    "Percentiles are means over the periods, weighted by requests, or from low to high where one "
     "doubled; CloudWatch has no percentiles for OverheadLatency."
 )
 
@@ -155,7 +155,12 @@ def update_text(update: ObservedUpdate, m: Measurements) -> str:
     stage = f" ({update.update.stage})" if update.update.stage else ""
     changes = f" Changed: {'; '.join(update.changes)}." if update.changes else ""
     either = f"until it ends, {update.serving} or the new fleet may answer"
-    return f"The endpoint is {update.update.verb}{since}{stage}: {either}.{changes}"
+    fleets = [variant.fleets.get(update.configuration, {}) for variant in m.variants]
+    requests = sum((statistic_of(fleet, "Invocations", "Sum").sum for fleet in fleets), 0.0)
+    answered = ""
+    if update.configuration not in ("", update.serving) and requests:
+        answered = f" {update.configuration} answered {requests:,.0f} requests of this window."
+    return f"The endpoint is {update.update.verb}{since}{stage}: {either}.{answered}{changes}"
 
 
 def _onset(onset: Onset, m: Measurements) -> str:
@@ -268,6 +273,8 @@ def _percentile(part: Split, name: str) -> str:
     if name not in part.ranges:
         return milliseconds(getattr(part, name))
     low, high = map(milliseconds, part.ranges[name])
+    if low == high:
+        return high
     unit = high.rpartition(" ")[2]
     return f"{low.removesuffix(f' {unit}')}-{high}"
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from ...account.metrics import Series
 from ...account.scaling import Activity
 from ...report.numbers import milliseconds
 from .findings import Evidence, Finding, Remedy
 from .fleets import fleets_of
-from .measurements import Measurements
+from .measurements import Measurements, VariantReading
 from .thresholds import HALF, LOOK_BACK, MOST, PERIODS, SLOW_OF_PERIODS, WARMING
 from .view import VariantView
 
@@ -165,21 +166,26 @@ def events(measurements: Measurements) -> list[Event]:
         text = f"{name} (its first request; rolled back to {ended.serving})"
         found.append(Event(ended.start, "deployment", text, ended.end, names=(name,)))
     for variant in measurements.variants:
-        for activity in variant.activities:
-            refused = (
-                f" Not scaled: {', '.join(activity.not_scaled)}." if activity.not_scaled else ""
-            )
-            text = f"{variant.name}: {activity.description} {activity.status}.{refused}"
-            if activity.failed and activity.message:
-                text += f" {activity.message}"
-            found.append(
-                Event(
-                    activity.start, "scaling", text, activity.end, activity.status, (variant.name,)
-                )
-            )
+        found += _scaling(measurements, variant)
     found += _alarms(measurements)
     within = (each for each in found if measurements.start <= each.time <= measurements.end)
     return sorted(within, key=lambda event: event.time)
+
+
+def _scaling(measurements: Measurements, variant: VariantReading) -> Iterator[Event]:
+    """Scaling activities of the window; those that failed one after the other alike are one."""
+    within = (a for a in variant.activities if measurements.start <= a.start <= measurements.end)
+    ordered = sorted(within, key=lambda activity: activity.start)
+    for failure, group in groupby(ordered, key=lambda a: a.message if a.failed else a):
+        alike = list(group)
+        first, last = alike[0], alike[-1]
+        refused = f" Not scaled: {', '.join(first.not_scaled)}." if first.not_scaled else ""
+        text = f"{variant.name}: {first.description} {first.status}.{refused}"
+        if first.failed and failure:
+            text += f" {first.message}"
+        if len(alike) > 1:
+            text += f" ({len(alike)} times until {measurements.clock(last.start)})"
+        yield Event(first.start, "scaling", text, last.end, first.status, (variant.name,))
 
 
 def _alarms(measurements: Measurements) -> Iterator[Event]:
@@ -221,11 +227,19 @@ def cold(view: VariantView, starts: list[Start], slow: list[datetime], hit: str 
         confidence="high" if recovered else "medium",
         first=colder(starts, "cold", " when traffic rises"),
     )
-    not_yet = (
-        "It has not recovered yet: check again 10 minutes after the start. If it is still slow and a "
-        "deployment was the start, roll back. "
-    )
-    return found if recovered else replace(found, besides=not_yet + found.besides)
+    return found if recovered else replace(found, besides=f"{_still(view, starts)} {found.besides}")
+
+
+def _still(view: VariantView, starts: list[Start]) -> str:
+    """What to look at while new instances have not recovered."""
+    m, warm = view.measurements, starts[-1].last + WARMING
+    if warm > m.end:
+        words = f"They have not recovered yet: look again at {m.clock(warm)}."
+    else:
+        words = f"They have not recovered {WARMING.seconds // 60} minutes after they started."
+    if any(start.deployment for start in starts):
+        return f"{words} If they stay slow, roll the deployment back."
+    return f"{words} If they stay slow, ask what they have that the others do not."
 
 
 def early_errors(view: VariantView, failed: Series, *evidence: Evidence) -> Finding | None:

@@ -419,11 +419,12 @@ def _advice(m: Measurements, update: ObservedUpdate) -> str:
             "SageMaker replaces instances by itself and changes no setting of yours. AWS documents "
             "no call that ends it: wait until it is over, and ask AWS Support if that takes long."
         )
+    unwatched = "" if update.alarms else " No alarm rolls it back: it goes on to its end."
     return (
-        "AWS documents no call that stops an update, and UpdateEndpoint is refused until it ends: then "
-        f"`aws sagemaker update-endpoint --endpoint-name {m.endpoint} --endpoint-config-name "
-        f"{update.serving}`, or deploy the former version. Until then keep {update.serving} and its "
-        "model."
+        "AWS documents no call that stops an update, and UpdateEndpoint is refused until it ends."
+        f"{unwatched} When it has ended, run `aws sagemaker update-endpoint --endpoint-name "
+        f"{m.endpoint} --endpoint-config-name {update.serving}`, or deploy the former version. Until "
+        f"then keep {update.serving} and its model."
     )
 
 

@@ -231,6 +231,7 @@ def test_instances_lost_at_a_constant_load(
         instances=lambda m: left if gone(m) else whole,
         cpu=lambda m: 97 if gone(m) else 55,
         latency=lambda m: 330 if gone(m) else 40,
+        scaling=(left, 16, 7800.0),  # at least as many as are left: no other cause
         **read,
     )
     assert made.ids() == ["LLD135"]
