@@ -157,6 +157,7 @@ class Clock:
     """In place of the module's ``time``."""
 
     gmtime, strftime = staticmethod(real_time.gmtime), staticmethod(real_time.strftime)
+    time = staticmethod(real_time.time)
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -217,6 +218,34 @@ def test_renewed_credentials_sign_the_next_token(clock: Clock) -> None:
     clock.now = 61.0
     assert fields(asyncio.run(tokens.later()))["X-Amz-Security-Token"] == "session 2"
     assert refreshed[-1] != threading.get_ident()  # not on the event loop's thread
+
+
+@pytest.mark.parametrize("minutes", [8, 12])
+def test_a_failing_provider_ends_no_token_before_its_credentials_end(
+    minutes: int, clock: Clock
+) -> None:
+    ends = datetime.now(UTC) + timedelta(minutes=minutes)
+    first = {
+        "access_key": SECRETS[0],
+        "secret_key": SECRETS[1],
+        "token": "session",
+        "expiry_time": ends.isoformat(),
+    }
+
+    def refresh() -> dict[str, str]:
+        raise ConnectionError("no answer")
+
+    asked = session()
+    credentials = RefreshableCredentials.create_from_metadata(first, refresh, "test")
+    asked.get_credentials = lambda: credentials
+    tokens = BearerTokens(asked)
+    assert fields(tokens())["X-Amz-Security-Token"] == "session"
+    clock.now = 61.0
+    assert fields(asyncio.run(tokens.later()))["X-Amz-Security-Token"] == "session"
+    credentials._expiry_time = datetime.now(UTC)
+    clock.now = 122.0
+    with pytest.raises(ConnectionError, match="no answer"):
+        tokens()
 
 
 def test_base_urls() -> None:

@@ -23,12 +23,13 @@ from typing import Any
 from urllib.parse import quote
 
 import boto3
+from botocore.credentials import Credentials
 
 from ..errors import rule
 from ..facts.durations import seconds_of
 from ..facts.limit_kinds import Range
 from .client_timing import CLIENT_CREDENTIALS, CLIENT_REGION
-from .signing import CredentialsSource, Sigv4Signer
+from .signing import CredentialsSource, Sigv4Signer, held_credentials
 
 __all__ = ["BearerToken", "BearerTokens", "bearer_token", "openai_base_url"]
 
@@ -163,8 +164,16 @@ class BearerTokens:
         return f"BearerTokens(region={self.region!r}, expires={self.expires.total_seconds():g} s)"
 
     def _made(self) -> tuple[BearerToken, float]:
+        """A token and when it was made; of the credentials that are held, if no others come."""
         made = time.monotonic()
-        return bearer_token(self._credentials, self.region, self.expires), made
+        try:
+            return bearer_token(self._credentials, self.region, self.expires), made
+        except Exception:  # of any provider
+            held, ends = held_credentials(self._credentials)
+            if ends <= time.time():
+                raise
+        source = Credentials(held.access_key, held.secret_key, held.token)
+        return bearer_token(source, self.region, self.expires), made
 
     def _is_old(self) -> bool:
         return time.monotonic() - self._known[1] >= self._renew_seconds
