@@ -160,6 +160,8 @@ def test_instances_that_are_missing(run: Run) -> None:
     made = run(account)
     assert [(f.id, f.confidence) for f in made.findings] == [("LLD703", "medium")]
     assert "5 of 8 instances" in made.findings[0].evidence[0].text
+    account.endpoint["EndpointStatus"] = "Updating"  # scaling brings the others
+    assert run(account).findings == ()
 
 
 def _put(
@@ -175,6 +177,8 @@ def _put(
 def test_streams_that_break_off(run: Run) -> None:
     account = _put(Scenario().account(), "MidStreamErrors", 1200, range(60))
     assert [f.id for f in run(account).findings] == ["LLD406"]
+    few = _put(Scenario().account(), "MidStreamErrors", 120, range(60))
+    assert run(few).findings == ()
 
 
 def test_failed_scaling_without_slow_requests_is_a_risk(run: Run) -> None:

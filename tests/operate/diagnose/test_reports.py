@@ -205,6 +205,7 @@ def test_silence_looks_at_the_way_to_the_endpoint(
 def test_an_endpoint_out_of_service_is_a_finding(run: Any) -> None:
     made = run(Scenario(tps=_SILENT, status="OutOfService"))
     assert [each.id for each in made.findings] == ["LLD705"]
+    assert run(Scenario(tps=_SILENT)).findings == ()
 
 
 def test_the_answer_comes_first(cli: Any) -> None:
