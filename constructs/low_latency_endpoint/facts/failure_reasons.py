@@ -16,7 +16,7 @@ _CENTER = "https://repost.aws/knowledge-center/sagemaker-endpoint-creation-fail"
 _ISSUES = "https://github.com/"
 
 
-class Pattern(NamedTuple):
+class Wording(NamedTuple):
     """Words of AWS, as a regular expression for any case, and who saw them."""
 
     words: str
@@ -38,7 +38,7 @@ class FailureKind:
     name: str
     means: str
     fix: str
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[Wording, ...]
     settings: tuple[Setting, ...] = ()
     logged: bool = False
 
@@ -51,11 +51,11 @@ FAILURE_KINDS = (
         "the account's quota is used up",
         "Ask Service Quotas for {needed}: `low-latency preflight` prints the command (LLP302).",
         (
-            Pattern(
+            Wording(
                 "account-level service limit",
                 _ISSUES + "aws-samples/sagemaker-custom-project-templates/issues/51",
             ),
-            Pattern("ResourceLimitExceeded", _ISSUES + "aws/amazon-sagemaker-examples/issues/307"),
+            Wording("ResourceLimitExceeded", _ISSUES + "aws/amazon-sagemaker-examples/issues/307"),
         ),
         (Setting("instance_type", "a type with unused quota, until the quota is raised"), _BATCHES),
     ),
@@ -64,12 +64,12 @@ FAILURE_KINDS = (
         "AWS has no more instances of this type in the zones",
         "Capacity changes within minutes: try again, with fewer instances if they are enough.",
         (
-            Pattern("InsufficientInstanceCapacity", _CENTER),
-            Pattern(
+            Wording("InsufficientInstanceCapacity", _CENTER),
+            Wording(
                 "unable to provision requested ML compute capacity",
                 _ISSUES + "DIAGNijmegen/rse-grand-challenge/issues/2631",
             ),
-            Pattern(
+            Wording(
                 "temporarily unavailable in supported availability zones",
                 _ISSUES + "aws/amazon-sagemaker-feedback/issues/99",
             ),
@@ -87,7 +87,7 @@ FAILURE_KINDS = (
         "The role must exist, and its trust policy must let sagemaker.amazonaws.com assume it. "
         "`low-latency preflight` checks both (LLP501).",
         (
-            Pattern(
+            Wording(
                 "(could not assume|unable to assume the) role",
                 _ISSUES + "aws/sagemaker-python-sdk/issues/35",
             ),
@@ -101,11 +101,11 @@ FAILURE_KINDS = (
         "ecr:GetAuthorizationToken; another account's repository needs a policy that lets it in. "
         "`low-latency preflight` looks for the image (LLP401).",
         (
-            Pattern(
+            Wording(
                 r"does not have \w+ permission for the image",
                 _ISSUES + "aws/deep-learning-containers/issues/759",
             ),
-            Pattern(
+            Wording(
                 "make sure all images included in the model",
                 _ISSUES + "yuyasugano/terraform-sagemaker-sample-1/issues/1",
             ),
@@ -118,11 +118,11 @@ FAILURE_KINDS = (
         "The role needs s3:GetObject (of a prefix s3:ListBucket too) and kms:Decrypt of the object's "
         "key. `low-latency preflight` checks both (LLP403).",
         (
-            Pattern(
+            Wording(
                 "could not access model data", _ISSUES + "philschmid/llm-sagemaker-sample/issues/2"
             ),
-            Pattern("could not find model data", _ISSUES + "aws-ia/ecs-blueprints/issues/223"),
-            Pattern(
+            Wording("could not find model data", _ISSUES + "aws-ia/ecs-blueprints/issues/223"),
+            Wording(
                 "failed to download model data .*object located at the URL",
                 _ISSUES
                 + "aws-solutions-library-samples/fraud-detection-using-machine-learning/issues/9",
@@ -136,7 +136,7 @@ FAILURE_KINDS = (
         "Does the data exist, does it fit onto the instance's disk, and does it download in time? "
         "`low-latency preflight` checks the data and the time (LLP403, LLP405).",
         (
-            Pattern(
+            Wording(
                 "failed to download model data (?!.*object located at the URL)",
                 _ISSUES + "aws-neuron/aws-neuron-sdk/issues/596",
             ),
@@ -150,7 +150,7 @@ FAILURE_KINDS = (
         "archive",
         "the model data is not an archive that SageMaker can unpack",
         "It must be a valid tar.gz, without symbolic links (`tar -tvf` lists them).",
-        (Pattern("failed to extract model data (?!.*archive is too large)", _CENTER),),
+        (Wording("failed to extract model data (?!.*archive is too large)", _CENTER),),
         (Setting("containers[].data", "a valid tar.gz archive"),),
     ),
     FailureKind(
@@ -158,7 +158,7 @@ FAILURE_KINDS = (
         "the model data is too large for the instance",
         "Make the archive smaller, or take a larger instance.",
         (
-            Pattern(
+            Wording(
                 "model data archive is too large", _ISSUES + "aws/sagemaker-python-sdk/issues/879"
             ),
         ),
@@ -173,7 +173,7 @@ FAILURE_KINDS = (
         "The image must run with `docker run IMAGE serve`, on the instance's kind of processor "
         "(LLP402), and need no newer driver than the instance has. Without a log group it never ran.",
         (
-            Pattern(
+            Wording(
                 "CannotStartContainerError",
                 _ISSUES + "aws-samples/comfyui-on-amazon-sagemaker/issues/2",
             ),
@@ -188,7 +188,7 @@ FAILURE_KINDS = (
         "ping",
         "the container did not answer /ping with 200 in time",
         "It answers when its model is loaded, within 4 minutes unless you set another time.",
-        (Pattern("did not pass the ping health check", _CENTER),),
+        (Wording("did not pass the ping health check", _CENTER),),
         (
             Setting("startup_health_check_timeout", "longer, if the model was still loading"),
             Setting("containers[].environment", "what the log points to"),
@@ -202,7 +202,7 @@ FAILURE_KINDS = (
         "deployment, and mend the version before you deploy it again.",
         (
             # AWS documents the rollback and not its words; these are the local AWS's and our tests'.
-            Pattern(
+            Wording(
                 "alarms?(\\(s\\))? .*in ALARM",
                 "https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-guardrails-configuration.html",
             ),
@@ -214,7 +214,7 @@ FAILURE_KINDS = (
         "Starting the instances, shifting the traffic and the waits must fit into the time.",
         (
             # The words are the local AWS's.
-            Pattern(
+            Wording(
                 "took longer than it may",
                 "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DeploymentConfig.html",
             ),
@@ -227,7 +227,7 @@ FAILURE_KINDS = (
         "Give the component less, or the endpoint more or larger instances.",
         (
             # As users report it, says the local AWS, which has the words.
-            Pattern(
+            Wording(
                 "not enough hardware resources on the instances",
                 "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateInferenceComponent.html",
             ),
@@ -239,7 +239,7 @@ FAILURE_KINDS = (
         "The role needs the ec2 actions of network interfaces that AWS lists for models in a VPC.",
         (
             # The words are the local AWS's.
-            Pattern(
+            Wording(
                 "access denied while setting up the network",
                 "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-roles.html",
             ),
@@ -253,7 +253,7 @@ FAILURE_KINDS = (
         "preflight` checks that keys are enabled (LLP504).",
         (
             # The words are the local AWS's.
-            Pattern(
+            Wording(
                 "access denied to the KMS key",
                 "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-roles.html",
             ),
@@ -265,7 +265,7 @@ FAILURE_KINDS = (
         "an endpoint configuration was deleted that was still needed",
         "Deploy: a new configuration takes over. Do not delete what serves.",
         (
-            Pattern(
+            Wording(
                 "could not find endpoint configuration",
                 _ISSUES + "hashicorp/terraform-provider-aws/pull/49020",
             ),
@@ -276,7 +276,7 @@ FAILURE_KINDS = (
         "the endpoint was being updated",
         "SageMaker refuses scaling while the endpoint is being updated.",
         (
-            Pattern(
+            Wording(
                 "in-progress endpoint|(endpoint|variant).* is (currently )?(being )?updat",
                 "https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-scaling-update.html",
             ),
@@ -288,7 +288,7 @@ FAILURE_KINDS = (
         "Try again. Users report it for images of another processor (`exec format error` in the log) "
         "and for missing capacity; if it stays, ask AWS Support.",
         (
-            Pattern(
+            Wording(
                 "request to service failed",
                 _ISSUES + "aws-samples/amazon-sagemaker-custom-container/issues/3",
             ),

@@ -26,7 +26,7 @@ _OTHERS = 10
 
 
 @dataclass(frozen=True)
-class Load:
+class RequestCounts:
     """Of the last hour."""
 
     requests: float
@@ -42,7 +42,7 @@ class Load:
 class Standing:
     """``None`` is what could not be read; why is ``unknown``."""
 
-    load: Load | None
+    load: RequestCounts | None
     alarms: tuple[AlarmReading, ...] | None
     drifts: tuple[Drift, ...] | None
     compared: bool  # whether all of it could be compared; else there may be more drifts
@@ -97,7 +97,7 @@ def standings(
     alarms = region.known("alarms", alarms_by_endpoint)
     end = now.replace(second=0, microsecond=0)
     parts = [endpoints[at : at + _TOGETHER] for at in range(0, len(endpoints), _TOGETHER)]
-    loads: dict[str, Load | Unknown] = {}
+    loads: dict[str, RequestCounts | Unknown] = {}
     for part in side_by_side(lambda some: _loads(account.view(), some, end), parts):
         loads |= part
 
@@ -113,7 +113,7 @@ def _standing(
     account: Account,
     listed: ListedEndpoint,
     alarms: Mapping[str, list[Alarm]] | None,
-    load: Load | Unknown | None,
+    load: RequestCounts | Unknown | None,
 ) -> Standing:
     """How one stands, with what was read of all of them."""
     if isinstance(load, Unknown):
@@ -162,7 +162,7 @@ def _below_minimum(account: Account, listed: ListedEndpoint) -> dict[str, int]:
 
 def _loads(
     account: Account, endpoints: Iterable[ListedEndpoint], end: datetime
-) -> dict[str, Load | Unknown]:
+) -> dict[str, RequestCounts | Unknown]:
     """By endpoint, where its variants are known."""
     queries = {
         listed.endpoint: {
@@ -179,12 +179,12 @@ def _loads(
     )
     if series is None:
         return dict.fromkeys(queries, account.unknown[0])
-    loads: dict[str, Load | Unknown] = {}
+    loads: dict[str, RequestCounts | Unknown] = {}
     for name, of in queries.items():
         asked = [series[query].sum for (_, metric), query in of.items() if metric == "Invocations"]
         failed = [
             failed_requests({metric: series[of[variant, metric]] for metric in FAILURES}).sum
             for variant in {variant for variant, _ in of}
         ]
-        loads[name] = Load(sum(asked), sum(failed))
+        loads[name] = RequestCounts(sum(asked), sum(failed))
     return loads

@@ -153,7 +153,9 @@ def _failure(events: list[dict[str, Any]]) -> str | None:
 def _result(cloudformation: Any, stack_id: str, seen: int) -> DeployedStack:
     stack = _describe(cloudformation, stack_id)
     assert stack is not None
-    resources = cloudformation.describe_stack_resources(StackName=stack_id)["StackResources"]
+    # DescribeStackResources gives the first hundred.
+    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack_id)
+    resources = [resource for page in pages for resource in page["StackResourceSummaries"]]
     events = _events(cloudformation, stack_id)
     return DeployedStack(
         name=stack["StackName"],

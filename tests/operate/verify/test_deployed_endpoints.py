@@ -18,7 +18,7 @@ from low_latency_endpoint.account.deployed_endpoints import (
 )
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.cli.deployed import _document
-from low_latency_endpoint.operate.standing import Load, Standing
+from low_latency_endpoint.operate.standing import RequestCounts, Standing
 from tests.operate.conftest import NAME, STACK
 
 
@@ -109,7 +109,7 @@ def test_what_is_on_or_was_changed_by_hand_is_listed_first(
     }
 
 
-def stands(name: str, load: Load | None = None, *alarms: AlarmReading) -> Any:
+def stands(name: str, load: RequestCounts | None = None, *alarms: AlarmReading) -> Any:
     """An endpoint without a fault but these."""
     listed = ListedEndpoint(name, STACK, "us-east-1", "InService", (), None, None)
     return listed, Standing(load, alarms, (), True, {})
@@ -117,6 +117,6 @@ def stands(name: str, load: Load | None = None, *alarms: AlarmReading) -> Any:
 
 def test_the_endpoint_in_alarm_is_named_next_or_the_one_that_fails() -> None:
     alarm = AlarmReading("x", "ModelLatency", "p99", 1.0, "ms", "ALARM")
-    found = [stands("a"), stands("b", Load(10, 5)), stands("c", None, alarm)]
+    found = [stands("a"), stands("b", RequestCounts(10, 5)), stands("c", None, alarm)]
     assert "Next: `low-latency diagnose c`" in _document(found).parts
     assert "Next: `low-latency diagnose b`" in _document(found[:2]).parts

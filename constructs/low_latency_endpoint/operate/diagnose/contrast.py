@@ -77,7 +77,7 @@ def contrast(view: VariantView, statistic: str = "") -> Contrast:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LatencyStep:
     """Latency rose from ``first`` to ``last`` at once and at the same load, and the fleet was the same."""
 
     view: VariantView
@@ -124,7 +124,7 @@ class Step:
         )
 
 
-def step(view: VariantView) -> Step | None:
+def step(view: VariantView) -> LatencyStep | None:
     """When the typical request, or else the slowest ones, became slow; ``None`` if not at one time."""
     for statistic in ("p50", "p99", "Average"):
         rise = _step(contrast(view, statistic), statistic)
@@ -133,7 +133,7 @@ def step(view: VariantView) -> Step | None:
     return None
 
 
-def _step(compared: Contrast, statistic: str) -> Step | None:
+def _step(compared: Contrast, statistic: str) -> LatencyStep | None:
     view, worse = compared.view, compared.worse
     if not compared.known or len(worse) < const.SLOW_OF_PERIODS or compared.rate >= const.SAME_LOAD:
         return None
@@ -143,7 +143,7 @@ def _step(compared: Contrast, statistic: str) -> Step | None:
         return None
     if any((compared.latency.only(edge).median or 0) - low < (high - low) / 2 for edge in edges):
         return None  # it crept
-    rise = Step(view, statistic, worse[0], worse[-1], high, low)
+    rise = LatencyStep(view, statistic, worse[0], worse[-1], high, low)
     since, until = rise.time - const.WARMING, rise.time + view.period
     starts = instance_starts(view)
     if any(start.first <= until and start.last >= since for start in starts):
@@ -151,7 +151,7 @@ def _step(compared: Contrast, statistic: str) -> Step | None:
     return rise
 
 
-def with_step(finding: Finding, rise: Step | None) -> Finding:
+def with_step(finding: Finding, rise: LatencyStep | None) -> Finding:
     """A finding with when it began and what to ask then."""
     if rise is None:
         return finding
