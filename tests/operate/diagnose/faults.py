@@ -1248,6 +1248,15 @@ _ROWS = {
         thresholds={("ModelLatency", "p50"): 1000.0},
         in_flight=constant(3),
     ),
+    "LLD112: callers at once, and each request takes as long": fault(
+        "CPU at 0 % of the whole instance",
+        of=_few_requests,
+        instance_type="ml.m5.12xlarge",
+        latency=slow(0, 60, 302),
+        spread=0.003,
+        in_flight=constant(6),
+        cpu=constant(0.1),
+    ),
     "LLD113: a tail beside as many at once as chance brings together": fault(
         "times p50", spread=1.0, tps=constant(40), in_flight=constant(16)
     ),

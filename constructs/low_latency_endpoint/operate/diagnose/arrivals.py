@@ -108,6 +108,10 @@ def bursts(view: VariantView, compared: Contrast) -> Finding | None:
         return None
     if most <= _most_by_chance(mean, requests * (view.period / timedelta(minutes=1))):
         return None
+    p50, p99 = view.when_slow("p50"), view.when_slow("p99")
+    told = (view.tps.only(times).median or 0) * view.period.total_seconds() >= most
+    if told and p50 and p99 is not None and p99 < const.QUEUE_SPREAD * p50:
+        return None  # of a burst that queues, some requests wait for others
     if not compared.known:
         compared = contrast(view, "p99")  # only the slowest requests are slow
     if compared.known and compared.flight < const.DOUBLED:

@@ -64,6 +64,7 @@ MANY_TIMES = 3.0  # the endpoint's own fast periods, where no limit is stated
 SPARE_OF_WORKERS = 0.05  # of the time of workers that have a queue
 FEW_CPUS, WHOLE, WAITING = 4, 0.1, 1.5  # a whole number of so many CPUs, and so many more in work
 WHOLE_DELAY = 1.05  # of a batch's delay: a timer fires a little early or is rounded
+QUEUE_SPREAD = 1.5  # from p50 to p99 at least, where requests wait for each other
 MANY_IN_WORK = 10.0  # requests on an instance in the mean: no moment of arrival is seen in them
 SAME_CALLERS = 1.5  # up to which rate times latency is that of callers who wait for each answer
 OUTSIDE, OUTSIDE_MS = 0.25, 5.0  # more than what a zone and a TLS connection may cost
