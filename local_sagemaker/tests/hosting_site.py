@@ -107,6 +107,17 @@ class Site:
             seconds,
         )
 
+    def settle(self, name: str) -> None:
+        """Wait until nothing is being done to an endpoint, by a clock that stands still otherwise."""
+
+        def settled(described: dict[str, Any]) -> bool:
+            busy = described["EndpointStatus"] in ("Creating", "Updating", "RollingBack")
+            if busy:
+                self.aws.advance(5)
+            return not busy
+
+        self.until(name, settled)
+
     def until(
         self, name: str, test: Callable[[dict[str, Any]], bool], seconds: float = 60
     ) -> dict[str, Any]:

@@ -95,14 +95,14 @@ def deployed(site: Site, endpoint: str) -> None:
     before = _configuration(site, endpoint)
     model = _model(site, before)
     site.update(endpoint, site.config({"InitialInstanceCount": 3}))
-    _settle(site, endpoint)
+    site.settle(endpoint)
     site.aws.client("sagemaker").delete_endpoint_config(EndpointConfigName=before)
     site.aws.client("sagemaker").delete_model(ModelName=model)
 
 
 def scaled_out(site: Site, endpoint: str) -> None:
     site.scale(endpoint, 5)
-    _settle(site, endpoint)
+    site.settle(endpoint)
 
 
 def queued(site: Site, endpoint: str) -> None:
@@ -128,7 +128,7 @@ def slow_for_a_minute(site: Site, endpoint: str) -> None:
 
 def scaled_in(site: Site, endpoint: str) -> None:
     site.scale(endpoint, 2)
-    _settle(site, endpoint)
+    site.settle(endpoint)
 
 
 NIGHTS = [
@@ -154,7 +154,7 @@ NIGHTS = [
 def test_a_night(night: Night, site: Site, diagnosed: Diagnosed) -> None:
     site.aws.set_model_servers({"*": _MODEL})
     endpoint = site.endpoint({"InitialInstanceCount": 3}, wait=False)
-    _settle(site, endpoint)
+    site.settle(endpoint)
     site.aws.advance(3600)  # long enough ago to be no deployment of this night
     _traffic(site, endpoint, _BEFORE)
     night.event(site, endpoint)
@@ -170,18 +170,6 @@ def test_a_night(night: Night, site: Site, diagnosed: Diagnosed) -> None:
         assert words in text
     for words in night.not_said:
         assert words not in text
-
-
-def _settle(site: Site, endpoint: str) -> None:
-    """Wait until nothing is being done to the endpoint; the clock goes on meanwhile."""
-
-    def settled(described: dict[str, str]) -> bool:
-        busy = described["EndpointStatus"] in ("Creating", "Updating", "RollingBack")
-        if busy:
-            site.aws.advance(5)
-        return not busy
-
-    site.until(endpoint, settled)
 
 
 def _traffic(site: Site, endpoint: str, minutes: int) -> None:

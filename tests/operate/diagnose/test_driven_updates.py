@@ -87,7 +87,7 @@ def test_a_failing_model_that_was_rolled_back(site: Site, diagnosed: Diagnosed) 
     state = {"AlarmName": alarm, "StateValue": "ALARM", "StateReason": "roll back"}
     site.aws.client("cloudwatch").set_alarm_state(**state)
     site.aws.advance(30)
-    _settle(site, endpoint)
+    site.settle(endpoint)
     assert site.described(endpoint)["EndpointConfigName"] == before
     _traffic(site, endpoint, _DURING)
     told = _told(site, endpoint, diagnosed)
@@ -112,7 +112,7 @@ def test_a_fleet_that_is_not_asked_yet_is_not_blamed(site: Site, diagnosed: Diag
 def _begun(site: Site, server: str, policy: dict[str, Any]) -> tuple[str, str, str]:
     """An endpoint that served for a while, of which an update begins; both configurations."""
     endpoint = site.endpoint({"InitialInstanceCount": 2}, wait=False)
-    _settle(site, endpoint)
+    site.settle(endpoint)
     site.aws.advance(3600)
     _traffic(site, endpoint, _BEFORE)
     before = str(site.described(endpoint)["EndpointConfigName"])
@@ -154,18 +154,6 @@ def _is_said(told: dict[str, Any], finding: str, *words: str) -> None:
     text = str(told["findings"])
     for each in words:
         assert each in text
-
-
-def _settle(site: Site, endpoint: str) -> None:
-    """Wait until nothing is being done to the endpoint; the clock goes on meanwhile."""
-
-    def settled(described: dict[str, str]) -> bool:
-        busy = described["EndpointStatus"] in ("Creating", "Updating", "RollingBack")
-        if busy:
-            site.aws.advance(5)
-        return not busy
-
-    site.until(endpoint, settled)
 
 
 def _traffic(site: Site, endpoint: str, minutes: int) -> None:
