@@ -197,6 +197,13 @@ NEAR_MISSES = (
         in_flight=constant(2),
     ),
     but(
+        "LLD128",
+        "requests that come fourteen at a time",
+        "the slowest take longer than fourteen one after the other",
+        "LLD113",
+        spread=1.25,
+    ),
+    but(
         "LLD129",
         "an instance that leaves from time to time",
         "twice",

@@ -112,6 +112,9 @@ def bursts(view: VariantView, compared: Contrast) -> Finding | None:
     told = (view.tps.only(times).median or 0) * view.period.total_seconds() >= most
     if told and p50 and p99 is not None and p99 < const.QUEUE_SPREAD * p50:
         return None  # of a burst that queues, some requests wait for others
+    highest = view.in_flight.only(times).median or most
+    if p50 and p99 is not None and p99 > highest * p50:
+        return None  # even one after the other, so many requests take less
     if not compared.known:
         compared = contrast(view, "p99")  # only the slowest requests are slow
     if compared.known and compared.flight < const.DOUBLED:
