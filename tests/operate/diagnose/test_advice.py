@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from .conftest import Run
-from .faults import FAULTS, Fault, from_minute, saturated, slow, up_to
+from .faults.endpoints import saturated
+from .faults.fault import Fault, from_minute, slow, up_to
 from .scenarios import Scenario, constant
+from .steady_faults import FAULTS
 
 # 14 invocations a minute of 0.3 s: 0.07 requests in work at once, while CPUs are full. As throughput
 # of an instance it would ask for 1600 / (0.233 * 0.65), over ten thousand instances.

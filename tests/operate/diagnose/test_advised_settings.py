@@ -12,7 +12,7 @@ from low_latency_endpoint.operate.diagnose.findings import Finding, Remedy
 from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.settings import Settings, parse_settings, plan_endpoint
 
-from .faults import Fault
+from .faults.fault import Fault
 from .scenarios import Scenario
 from .update_faults import ALL_FAULTS
 

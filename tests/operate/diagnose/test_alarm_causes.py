@@ -40,8 +40,9 @@ from tests.depth import sampled
 
 from .account import MINUTE, FakeAccount
 from .conftest import Run
-from .faults import FAULTS, Fault
+from .faults.fault import Fault
 from .scenarios import ENDPOINT, Scenario
+from .steady_faults import FAULTS
 from .update_faults import ALL_FAULTS
 
 #: Kinds whose alarms no row's metrics can put on, and why; LLD710 is what remains for them.

@@ -12,7 +12,7 @@ import pytest
 from low_latency_endpoint.account.metrics import Series
 from tests.depth import examples
 
-from .faults import FAULTS
+from .steady_faults import FAULTS
 
 START = datetime(2026, 11, 17, 3)
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}

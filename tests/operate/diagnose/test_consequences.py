@@ -15,7 +15,7 @@ from low_latency_endpoint.operate.diagnose.view import VariantView
 from tests.depth import sampled
 
 from .conftest import Run
-from .faults import Fault
+from .faults.fault import Fault
 from .scenarios import MINUTE, PerMinute, Scenario
 from .update_faults import ALL_FAULTS
 

@@ -14,7 +14,7 @@ from low_latency_endpoint.cli.output import print_document
 from low_latency_endpoint.operate.diagnose.document import document
 from low_latency_endpoint.operate.diagnose.findings import KINDS
 
-from .faults import FAULTS
+from .steady_faults import FAULTS
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "diagnose.md"

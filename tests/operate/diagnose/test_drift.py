@@ -19,8 +19,10 @@ from tests.depth import sampled
 
 from .account import FakeAccount
 from .conftest import Run
-from .faults import FAULTS, Fault, saturated, up_to
+from .faults.endpoints import saturated
+from .faults.fault import Fault, up_to
 from .scenarios import END, ENDPOINT, VARIANT, Scenario, constant
+from .steady_faults import FAULTS
 
 Change = Callable[[FakeAccount], object]
 REVERT = "npx cdk deploy --revert-drift"

@@ -8,7 +8,7 @@ from low_latency_endpoint.facts.failure_reasons import FAILURE_KINDS, read_failu
 from tests.facts.test_failure_reasons import SENTENCES
 
 from .conftest import Run
-from .faults import not_started
+from .faults.endpoints import not_started
 from .scenarios import Scenario
 from .test_faults import SCHEMA, _endpoint, _has
 

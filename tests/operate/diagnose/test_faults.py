@@ -22,7 +22,8 @@ from low_latency_endpoint.plan.serving import Serving
 from tests.depth import sampled
 
 from .conftest import Run
-from .faults import Fault, between, custom_metric, from_minute, not_started, one_core, slow, up_to
+from .faults.endpoints import custom_metric, not_started, one_core
+from .faults.fault import Fault, between, from_minute, slow, up_to
 from .scenarios import Scaled, Scenario, constant
 from .update_faults import ALL_FAULTS
 

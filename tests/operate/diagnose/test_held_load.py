@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from .conftest import Run
-from .faults import between, from_minute, saturated, slow, up_to
+from .faults.endpoints import saturated
+from .faults.fault import between, from_minute, slow, up_to
 from .scenarios import Scenario, constant
 
 _KINDS = ("Invocation5XXErrors", "InvocationModelErrors")

@@ -11,7 +11,7 @@ import pytest
 from low_latency_endpoint.operate.diagnose import Diagnosis
 
 from .account import FakeAccount
-from .faults import between, from_minute, slow, up_to
+from .faults.fault import between, from_minute, slow, up_to
 from .scenarios import Scaled, Scenario
 
 Run = Callable[..., Diagnosis]

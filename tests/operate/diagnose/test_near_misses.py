@@ -10,7 +10,7 @@ import pytest
 from low_latency_endpoint.operate.diagnose.findings import KINDS
 
 from .conftest import Run
-from .faults import between, from_minute, slow, up_to, watched
+from .faults.fault import between, from_minute, slow, up_to, watched
 from .scenarios import Scaled, Update, constant
 from .update_faults import ALL_FAULTS, always
 

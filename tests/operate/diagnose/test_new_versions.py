@@ -13,8 +13,10 @@ from low_latency_endpoint.operate.diagnose.saturated import SATURATED
 from low_latency_endpoint.operate.diagnose.view import VariantView
 
 from .conftest import Run
-from .faults import FAULTS, Fault, from_minute, saturated, up_to
+from .faults.endpoints import saturated
+from .faults.fault import Fault, from_minute, up_to
 from .scenarios import ENDPOINT, MINUTE, Scenario, constant
+from .steady_faults import FAULTS
 
 _BEFORE = 5
 """Minutes of the window that are well, at least."""

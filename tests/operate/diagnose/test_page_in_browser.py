@@ -11,8 +11,8 @@ from low_latency_endpoint.operate.diagnose.document import document
 from low_latency_endpoint.report.pages import page
 from tests.browser import needs_chromium, opened
 
-from .faults import FAULTS
 from .scenarios import Scenario
+from .steady_faults import FAULTS
 
 _FAULT = {fault.finding: fault.scenario for fault in FAULTS}
 

@@ -17,7 +17,7 @@ from low_latency_endpoint.operate.diagnose.findings import Finding
 
 from .account import MINUTE, FakeAccount
 from .conftest import Run
-from .faults import watched
+from .faults.fault import watched
 from .scenarios import END, ENDPOINT, Scenario, constant
 
 _METRICS = {

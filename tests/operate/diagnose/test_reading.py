@@ -17,8 +17,10 @@ from low_latency_endpoint.operate.diagnose.measurements import Threshold
 
 from .account import MINUTE, FakeAccount
 from .conftest import Run
-from .faults import FAULTS, from_minute, saturated
+from .faults.endpoints import saturated
+from .faults.fault import from_minute
 from .scenarios import CONFIGURATION, END, ENDPOINT, VARIANT, PerMinute, Scaled, Scenario, constant
+from .steady_faults import FAULTS
 
 
 def _denied(scenario: Scenario, operation: str, code: str = "AccessDenied") -> FakeAccount:

@@ -25,8 +25,8 @@ from low_latency_endpoint.report.pages import page
 from tests.fake_aws import Refused
 
 from .account import FakeAccount
-from .faults import FAULTS
 from .scenarios import END, ENDPOINT, Scaled, Scenario, constant
+from .steady_faults import FAULTS
 
 _FAULT = {fault.finding: fault.scenario for fault in reversed(FAULTS)}
 

@@ -12,7 +12,7 @@ from low_latency_endpoint.operate.diagnose.tree import slow_windows
 from low_latency_endpoint.operate.diagnose.view import VariantView
 
 from .conftest import Run
-from .faults import from_minute, up_to
+from .faults.fault import from_minute, up_to
 from .scenarios import Scenario, constant
 
 

@@ -14,7 +14,8 @@ from low_latency_endpoint.operate.diagnose.updates import OF_UPDATES
 
 from .account import FakeAccount
 from .conftest import Run
-from .faults import Fault, from_minute, saturated
+from .faults.endpoints import saturated
+from .faults.fault import Fault, from_minute
 from .scenarios import CONFIGURATION, NEW, VARIANT, Scaled, Scenario, Update, constant
 from .update_faults import UPDATE_FAULTS, always, rolled, slow_before, steps, updated
 

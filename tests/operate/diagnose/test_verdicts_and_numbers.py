@@ -17,8 +17,9 @@ from low_latency_endpoint.operate.diagnose.document import document
 from tests.depth import sampled
 
 from .conftest import Run
-from .faults import FAULTS, Fault, between, from_minute, slow, watched
+from .faults.fault import Fault, between, from_minute, slow, watched
 from .scenarios import PerMinute, Scenario, constant
+from .steady_faults import FAULTS
 
 
 def _text(made: Diagnosis) -> str:

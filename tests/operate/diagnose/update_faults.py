@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .faults import FAULTS, fault, from_minute, saturated, slow
+from .faults.endpoints import saturated
+from .faults.fault import fault, from_minute, slow
 from .scenarios import CONFIGURATION, Scaled, Scenario, Update, constant
+from .steady_faults import FAULTS
 
 _FAILS = {"Invocation5XXErrors": constant(0.3), "InvocationModelErrors": constant(0.3)}
 _REJECTS = {"Invocation4XXErrors": constant(0.3), "InvocationModelErrors": constant(0.3)}
