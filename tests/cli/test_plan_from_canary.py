@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from low_latency_endpoint.cli import canary_adoption
 from low_latency_endpoint.cli.application import app
 from low_latency_endpoint.settings import load_settings
-from tests.operate.diagnose.faults import watched
+from tests.operate.diagnose.faults.fault import watched
 from tests.operate.diagnose.scenarios import END, ENDPOINT, Scenario, constant
 
 SETTINGS = f"""\

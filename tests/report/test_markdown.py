@@ -11,8 +11,8 @@ from markdown_it import MarkdownIt
 from low_latency_endpoint.operate.diagnose import diagnose
 from low_latency_endpoint.operate.diagnose.document import document
 from low_latency_endpoint.report.markdown import as_markdown, escaped
-from tests.operate.diagnose.faults import FAULTS
 from tests.operate.diagnose.scenarios import END, ENDPOINT, Scaled, Scenario
+from tests.operate.diagnose.steady_faults import FAULTS
 
 FOREIGN = (
     "@team see https://evil.example/a [log](https://evil.example) <b>#12 `rm -rf /tmp` ![x](y)"
