@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import LONGEST_GOT, ErrorRule, did_you_mean, rules
-from low_latency_endpoint.errors.findings import located, shown
+from low_latency_endpoint.errors.findings import LONGEST_VALUE, located, shown
 from low_latency_endpoint.plan.recorded_traffic import recording_of
 from tests.refusals import refused
 
@@ -36,9 +36,15 @@ def test_a_long_value_is_cut_and_its_length_told(rule: ErrorRule) -> None:
     assert shown("y" * 1_234).endswith("... (1,234 characters)")
 
 
-@given(st.text(max_size=LONGEST_GOT))
+@given(st.text(max_size=LONGEST_VALUE))
 def test_what_fits_is_told_whole(text: str) -> None:
     assert shown(text) == text
+
+
+def test_a_list_of_names_is_told_whole() -> None:
+    """Somebody is to delete or choose one of them."""
+    names = ", ".join(f"/low-latency-endpoint/load-test-fleet/chat/stack-{n}" for n in range(15))
+    assert next(rules()).error(got=names, allowed="one").got == names
 
 
 def test_a_file_of_another_form_is_not_printed() -> None:
@@ -46,4 +52,4 @@ def test_a_file_of_another_form_is_not_printed() -> None:
     times = [{"Timestamp": [0.1 * n for n in range(5_000)], "Sum": 1}] * 2
     with refused("LLS130") as caught:
         recording_of(json.dumps({"Datapoints": times}), "vllm", "vllm.json")
-    assert len(str(caught.value)) < 1_000
+    assert len(str(caught.value)) < LONGEST_GOT + 1_000

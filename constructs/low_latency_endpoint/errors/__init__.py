@@ -22,7 +22,9 @@ __all__ = [
 
 AWS_DOCS = "https://docs.aws.amazon.com"
 MOST_SHOWN = 100  # problems of one file; whoever has more has made one mistake many times
-LONGEST_GOT = 200  # characters of a value in a message: more is a whole file
+LONGEST_GOT = (
+    1_000  # characters in a message: AWS's reasons and lists of names are shorter, files longer
+)
 
 
 class ErrorRule(NamedTuple):
@@ -90,16 +92,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[close[0]]}?" if close else ""
 
 
-def shortened(text: str) -> str:
-    """The text, or its begin and its length where it is too long for a message.
+def shortened(text: str, longest: int = LONGEST_GOT) -> str:
+    """The text, or its begin and its length where it has more characters than a message shows.
 
     >>> shortened("p99"), shortened("0.1 " * 1000)[-22:]
     ('p99', '... (4,000 characters)')
     """
-    if len(text) <= LONGEST_GOT:
+    if len(text) <= longest:
         return text
     length = f"... ({len(text):,} characters)"
-    return text[: LONGEST_GOT - len(length)] + length
+    return text[: longest - len(length)] + length
 
 
 class LowLatencyEndpointError(Exception):

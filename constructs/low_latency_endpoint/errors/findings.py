@@ -7,6 +7,8 @@ from typing import Any
 
 from . import ConfigurationError, ErrorRule, shortened
 
+LONGEST_VALUE = 200  # characters of one value of a settings file
+
 Place = tuple[str | int, ...]
 Finding = tuple[Place, ConfigurationError]
 
@@ -40,7 +42,7 @@ def shown(value: object) -> str:
         text = f"a list of {len(value)}"
     else:
         text = repr(value)
-    return shortened(text)
+    return shortened(text, LONGEST_VALUE)
 
 
 def path_of(place: Place) -> str:
