@@ -69,6 +69,8 @@ OWN_TEST = {"docs/explanation/scenarios.md": "tests/plan/test_scenarios_page.py"
 ADDED = {
     # Long enough for a p99, on a busy machine too, where late requests come together.
     "low-latency load-test --confirm": " --duration 20s --alone 1s --metrics-wait 0s",
+    # Long enough for the confidence that `plan --from-load-test` asks for.
+    "low-latency load-test --find-limit": " --duration 20s --alone 1s --metrics-wait 0s",
     "low-latency load-test": " --duration 2s --alone 1s --metrics-wait 0s",
     "low-latency compare-routing": " --pairs 4 --block 2s --settle 1s",
     "npx cdk destroy --all": " --force",
