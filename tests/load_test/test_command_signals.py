@@ -33,8 +33,8 @@ SEARCH = "--find-limit --target p99=200ms --duration 60s"
         (signal.SIGINT, True, RATES, "10 TPS"),
         (signal.SIGINT, False, RATES, "10 TPS"),
         (signal.SIGTERM, True, RATES, "10 TPS"),
-        # The first rate is held; the second is under way.
-        (signal.SIGTERM, True, SEARCH, "(rise): held"),
+        # The first rate is kept; the second is under way.
+        (signal.SIGTERM, True, SEARCH, "(rise): kept"),
     ],
 )
 def test_a_load_test_that_is_ended_writes_what_it_has_and_leaves_nothing(

@@ -72,7 +72,8 @@ def test_the_demo_deploys_reads_back_changes_and_leaves_nothing(tmp_path: Path) 
     }.items():
         for found in words:  # which a table's cell may break
             assert found in re.sub(r"[│\s]+", " ", said[number]), (number, found)
-    assert "40 TPS holds" in said[6]
+    # Errors of one in a thousand need more requests than eight seconds send.
+    assert "40 TPS kept the goal in this step" in said[6]
     assert not list(tmp_path.iterdir())
 
 
