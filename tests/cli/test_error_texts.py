@@ -52,4 +52,4 @@ def test_a_file_of_another_form_is_not_printed() -> None:
     times = [{"Timestamp": [0.1 * n for n in range(5_000)], "Sum": 1}] * 2
     with refused("LLS130") as caught:
         recording_of(json.dumps({"Datapoints": times}), "vllm", "vllm.json")
-    assert len(str(caught.value)) < LONGEST_GOT + 1_000
+    assert len(str(caught.value)) < 1_000

@@ -118,8 +118,9 @@ def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
     kept = "40 TPS kept the goal in this step; too few requests to say more" in done.stdout
     if _late(done):
         assert not kept
-    else:  # what a busy machine has delayed may miss the goal
-        assert kept or "the generator fell behind" in done.stdout
+    else:  # of few requests, some of which a busy machine has delayed, it may be unclear
+        delayed = "the generator fell behind" in done.stdout
+        assert kept or (delayed and "40 TPS missed the goal in this step; too" in done.stdout)
     assert "loaded: \n" in done.stderr.replace("loaded:\n", "loaded: \n"), (
         "the command's own process loads neither Locust nor the CDK"
     )

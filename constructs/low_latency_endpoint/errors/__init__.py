@@ -22,9 +22,7 @@ __all__ = [
 
 AWS_DOCS = "https://docs.aws.amazon.com"
 MOST_SHOWN = 100  # problems of one file; whoever has more has made one mistake many times
-LONGEST_GOT = (
-    1_000  # characters in a message: AWS's reasons and lists of names are shorter, files longer
-)
+LONGEST_GOT = 1_000  # characters: reasons and lists of names are shorter, files longer
 
 
 class ErrorRule(NamedTuple):

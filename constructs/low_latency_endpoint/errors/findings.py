@@ -7,7 +7,7 @@ from typing import Any
 
 from . import ConfigurationError, ErrorRule, shortened
 
-LONGEST_VALUE = 200  # characters of one value of a settings file
+LONGEST_VALUE = 200  # characters of one value of a file
 
 Place = tuple[str | int, ...]
 Finding = tuple[Place, ConfigurationError]

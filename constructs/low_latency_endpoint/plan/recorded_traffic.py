@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
+from ..errors.findings import shown
 from ..report.numbers import readable
 from .dispersion import dispersion
 from .traffic_shapes import SECONDS, Shape
@@ -195,7 +196,7 @@ def recording_of(text: str, name: str, where: str = "") -> Recording:
             got="another form of JSON", allowed=_FORMS, where=where
         ) from None
     except (ValueError, RecursionError, csv.Error) as problem:
-        raise RECORDED_TRAFFIC.error(got=str(problem), allowed=_FORMS, where=where) from None
+        raise RECORDED_TRAFFIC.error(got=shown(str(problem)), allowed=_FORMS, where=where) from None
     begin = min(times)
     first = _first_date(moments, begin, unit)
     if counts is None:

@@ -10,6 +10,7 @@ import pytest
 from low_latency_endpoint.operate.diagnose.findings import KINDS
 
 from .conftest import Run
+from .faults.endpoints import SINGLE
 from .faults.fault import between, from_minute, slow, up_to, watched
 from .scenarios import Scaled, Update, constant
 from .update_faults import ALL_FAULTS, always
@@ -47,7 +48,6 @@ def _is_gone(minute: int) -> bool:
     return 20 <= minute < 23 or 80 <= minute < 83
 
 
-_SINGLE = {3, 6, 15, 19, 22, 30, 34, 43, 45, 53}
 NEAR_MISSES = (
     but("LLD102", _FULL, "scaling may start more", "LLD110", scaling=up_to(16)),
     but(
@@ -217,7 +217,7 @@ NEAR_MISSES = (
         "every fifth minute ten times slower",
         "without a rhythm",
         "LLD136",
-        latency=lambda m, i: 400 if m in _SINGLE else 40,
+        latency=lambda m, i: 400 if m in SINGLE else 40,
     ),
     but("LLD132", "cold after a pause without requests", "warm after it", latency=slow(70, 71, 60)),
     but(

@@ -25,6 +25,7 @@ from low_latency_endpoint.report.pages import page
 from tests.fake_aws import Refused
 
 from .account import FakeAccount
+from .faults.endpoints import ZONES
 from .scenarios import END, ENDPOINT, Scaled, Scenario, constant
 from .steady_faults import FAULTS
 
@@ -292,15 +293,9 @@ def test_json_is_all_that_is_printed(cli: Any) -> None:
     assert made["latency_ms"]["primary"][0]["part"] == "model"
 
 
-_ZONES = ("us-east-1a", "us-east-1b")
-
-
 def test_instances_and_zones_in_json(cli: Any) -> None:
     scenario = Scenario(
-        enhanced=True,
-        zones=_ZONES,
-        overhead=lambda m: 7,
-        latency=lambda m, i: 400 if i == 3 else 40,
+        enhanced=True, zones=ZONES, overhead=lambda m: 7, latency=lambda m, i: 400 if i == 3 else 40
     )
     made = json.loads(cli(scenario, "--json").stdout)
     instances, zones = made["instances"]["primary"], made["zones"]["primary"]
@@ -319,7 +314,7 @@ def test_instances_and_zones_in_json(cli: Any) -> None:
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_instances_and_zones_in_the_terminal(cli: Any, columns: int) -> None:
-    scenario = Scenario(enhanced=True, zones=_ZONES, latency=lambda m, i: 400 if i == 3 else 40)
+    scenario = Scenario(enhanced=True, zones=ZONES, latency=lambda m, i: 400 if i == 3 else 40)
     text = cli(scenario, columns=columns).stdout
     assert "primary by zone" in text
     lines = [line.strip() for line in text[text.index("primary by instance") :].splitlines()]

@@ -108,13 +108,8 @@ def bursts(view: VariantView, compared: Contrast) -> Finding | None:
         return None
     if most <= _most_by_chance(mean, requests * (view.period / timedelta(minutes=1))):
         return None
-    p50, p99 = view.when_slow("p50"), view.when_slow("p99")
-    told = (view.tps.only(times).median or 0) * view.period.total_seconds() >= most
-    if told and p50 and p99 is not None and p99 < const.QUEUE_SPREAD * p50:
-        return None  # of a burst that queues, some requests wait for others
-    highest = view.in_flight.only(times).median or most
-    if p50 and p99 is not None and p99 > highest * p50:
-        return None  # even one after the other, so many requests take less
+    if not _may_wait_for_each_other(view, most):
+        return None
     if not compared.known:
         compared = contrast(view, "p99")  # only the slowest requests are slow
     if compared.known and compared.flight < const.DOUBLED:
@@ -130,6 +125,20 @@ def bursts(view: VariantView, compared: Contrast) -> Finding | None:
     return view.cause(
         "LLD128", *view.slow_evidence(), words, *shown, more=routing if random else ()
     )
+
+
+def _may_wait_for_each_other(view: VariantView, most: float) -> bool:
+    """Whether latencies are spread as in a queue: not alike, and none above all requests in turn."""
+    times = view.slow_times
+    p50 = view.when_slow("p50")
+    p99 = view.when_slow("p99")
+    in_flight = view.in_flight.only(times).median
+    if not p50 or p99 is None or in_flight is None:
+        return True
+    requests = (view.tps.only(times).median or 0) * view.period.total_seconds()
+    if requests >= most and p99 < const.QUEUE_SPREAD * p50:
+        return False
+    return p99 <= in_flight * p50
 
 
 def _most_by_chance(mean: float, requests: float) -> float:
