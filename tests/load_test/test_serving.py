@@ -202,6 +202,18 @@ def test_cloudwatch_is_waited_for() -> None:
     assert sum(slept) == 30
 
 
+def test_cloudwatch_is_complete_with_all_that_an_instance_answered() -> None:
+    """It counts the settling and the container's refusals too; what never came there it does not."""
+    (step,) = run(rate_plan([50], seconds=60, alone_seconds=0), FakeGenerator()).steps
+    settling = step.result.step.settle_seconds
+    assert settling == 5
+    assert step.invocations == pytest.approx(50 * (60 + settling), rel=0.05)
+    assert step.invocations > step.result.completed
+    errors = {"424 ModelError 503": 5_000, "timeout": 7, "400 ThrottlingException": 9}
+    refused_too = replace(step, result=replace(step.result, sent=9_000, errors=errors), timeline=())
+    assert refused_too.invocations == step.result.completed + 5_000
+
+
 def test_a_step_gets_its_own_minutes() -> None:
     start = FakeGenerator().clock  # a full minute
     metrics = metrics_of(

@@ -45,10 +45,12 @@ NOT_THE_INSTANCES = {
     "refused": "SageMaker refused the requests",
     "sagemaker": "SageMaker itself failed",
 }
+#: Causes that are a container's: the request reached it.
+CONTAINERS = ("busy", "gave-up", "model")
 
 
 def cause_of(kind: str) -> str:
-    """One of :data:`NOT_THE_INSTANCES`; of a container ``busy``, ``gave-up``, ``model``; or empty.
+    """One of :data:`NOT_THE_INSTANCES` or of :data:`CONTAINERS`; or empty.
 
     By the code first: SageMaker throttles with 400, and its 429 is a model that loads.
     """

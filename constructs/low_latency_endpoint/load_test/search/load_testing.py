@@ -239,7 +239,7 @@ def load_test(
                 wait=metrics_wait,
                 progress=say,
                 clock=clock,
-                answers=sum(step.result.completed for step in done.steps),
+                answers=sum(step.invocations for step in done.steps),
             )
         except KeyboardInterrupt:  # nobody wants to wait; what was measured is measured
             metrics = JoinedMetrics(unknown=("CloudWatch: interrupted",))

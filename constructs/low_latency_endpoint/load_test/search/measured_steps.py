@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from ..engine.latencies import milliseconds
-from ..engine.measurement import Measurement
+from ..engine.measurement import CONTAINERS, Measurement, causes
 from ..engine.steps import FLAGGED_LAG_SHARE, Progress, StepResult, finite, only_late
 from .bounds import design_effect
 from .early_verdict import EarlyVerdict, bad_of, blocks_of, worth_of, worth_of_failures
@@ -33,6 +33,15 @@ class MeasuredStep:
         if step.arrivals is None:
             return None
         return step.arrivals.expected_count(step.seconds) / step.seconds
+
+    @property
+    def invocations(self) -> int:
+        """Requests that an instance answered, as CloudWatch counts them: at least so many.
+
+        Those of the settling too, and those that the container failed.
+        """
+        whole = sum(_invocations(second) for second in self.timeline)
+        return max(whole, _invocations(self.result))
 
     @property
     def late(self) -> bool:
@@ -141,6 +150,11 @@ def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:
     return [
         float(count) for count, each in zip(sums, timeline, strict=True) if each.seconds > settled
     ]
+
+
+def _invocations(measured: Measurement) -> int:
+    found = causes(measured.errors)
+    return measured.completed + sum(found[cause] for cause in CONTAINERS)
 
 
 def turns_line(result: StepResult) -> str:
