@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.target import Target
@@ -19,6 +21,7 @@ from low_latency_endpoint.load_test.search.run_plans import (
     users_plan,
 )
 from low_latency_endpoint.load_test.search.saturation import (
+    VERDICTS,
     concurrency,
     fleet_not_planned,
     fleet_scales,
@@ -221,6 +224,139 @@ def test_overhead_that_grew_by_a_quarter_and_takes_half_of_the_wait(
         ModelLatency_Average=[10] * 5 + [11] * 3, OverheadLatency_Average=[10] * 5 + [overhead] * 3
     )
     assert kinds(verdicts(slower(overloaded(), 8 / 28), FLEET, metrics)) == [kind]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Milliseconds of a request that is answered: in the model, and all else."""
+
+    model: float
+    outside: float
+
+    @property
+    def whole(self) -> float:
+        """What the client measures."""
+        return self.model + self.outside
+
+
+LOADED = overloaded()
+
+
+def waiting(
+    alone: Times, loaded: Times, failed: float = 0.0, refused_after: float = 0.0, **told: bool
+) -> list[str]:
+    """What is said of requests that wait, beside a share of refused ones.
+
+    CloudWatch's average holds them; ``counted``: its minutes hold their number too; ``mixed``: the
+    minute of the caller alone holds the load too.
+    """
+    times = LatencyHistogram.of([loaded.whole / 1000] * 1_000)
+    refused = round(1_000 * failed / (1 - failed))
+    done = ending(
+        LOADED,
+        sent=1_000 + refused,
+        completed=1_000,
+        unanswered=0,
+        latency=times,
+        errors={QUEUE_FULL: refused} if refused else {},
+        refused=LatencyHistogram.of([refused_after / 1000] * refused),
+    )
+    first = LOADED.alone
+    service = LatencyHistogram.of([alone.whole / 1000] * 1_000)
+    first = replace(first, result=replace(first.result, service=service))
+    done = replace(done, steps=(first, *done.steps[1:]))
+    share = refused / (1_000 + refused)
+    model = (1 - share) * loaded.model + share * refused_after
+    before = (alone.model + model) / 2 if told.get("mixed") else alone.model
+    metrics = metrics_of(
+        ModelLatency_Average=[before] * 5 + [model] * 3,
+        Invocations_Sum=[6_000.0] * 8,
+        Invocation5XXErrors_Sum=[0.0] * 5 + [share * 6_000 if told.get("counted") else 0.0] * 3,
+    )
+    if told.get("mixed"):
+        shorter = replace(
+            first, result=replace(first.result, ended_at=first.result.started_at + 10)
+        )
+        done = replace(done, steps=(shorter, *done.steps[1:]))
+    found = verdicts(done, FLEET, metrics)
+    return [each.title for each in found if each.kind in ("queueing", "before-the-model")]
+
+
+INSIDE, BEFORE = VERDICTS["queueing"][0], VERDICTS["before-the-model"][0]
+UNKNOWN = "Requests wait, inside the instances or before them"
+
+
+TIMES = st.builds(Times, st.floats(1, 500), st.floats(1, 500))
+MIXED = st.fixed_dictionaries({"counted": st.booleans(), "mixed": st.booleans()})
+
+
+@given(TIMES, TIMES, st.floats(0, 0.99), st.floats(0, 1), MIXED)
+def test_quick_refusals_never_move_the_wait_before_the_model(
+    alone: Times, loaded: Times, failed: float, quick: float, told: dict[str, bool]
+) -> None:
+    """However many, and however quick: of those that were answered nothing has changed."""
+    mixed = waiting(alone, loaded, failed, quick * loaded.model, **told)
+    if BEFORE in mixed:
+        assert failed < 0.0105
+        assert waiting(alone, loaded) == [BEFORE]
+
+
+@given(TIMES, TIMES, st.floats(0, 0.99), st.floats(0, 2_000), MIXED)
+def test_the_place_of_the_wait_is_true_or_not_told(
+    alone: Times, loaded: Times, failed: float, refused_after: float, told: dict[str, bool]
+) -> None:
+    """Failures may be slow as well, such as a time limit of SageMaker's that is over."""
+    half = (loaded.whole - alone.whole) / 2
+    inside = loaded.model - alone.model
+    assume(abs(inside - half) > 0.005 * loaded.whole)  # a histogram's buckets are wider
+    done = waiting(alone, loaded, failed, min(refused_after, 10 * loaded.whole), **told)
+    if BEFORE in done:
+        assert inside < half
+    if INSIDE in done:
+        assert inside > half
+    if not (failed or told["mixed"]) and loaded.whole > 1.4 * alone.whole:
+        assert done == [INSIDE if inside > half else BEFORE]
+
+
+def test_refused_calls_are_said_to_be_in_the_average() -> None:
+    """The load-testing post's closed loop: 99 % are refused in 6 ms, the others wait in a queue."""
+    done = ending(
+        overloaded(queue_limit=20),
+        latency=LatencyHistogram.of([0.608] * 1_192),
+        refused=LatencyHistogram.of([0.006] * 139_958),
+        errors={QUEUE_FULL: 139_958},
+        sent=141_150,
+    )
+    metrics = metrics_of(ModelLatency_Average=[20] * 5 + [7] * 3)
+    (found,) = (each for each in verdicts(done, FLEET, metrics) if each.kind == "queueing")
+    assert found.title == UNKNOWN
+    assert found.evidence[-1] == (
+        "99 % of the calls failed: ModelLatency may hold refused calls, which the client's average "
+        "leaves out"
+    )
+    assert "network" not in found.advice
+
+
+@pytest.mark.parametrize(("failed", "title"), [(0.009, BEFORE), (0.0105, UNKNOWN)])
+def test_a_few_failures_leave_the_network_in_question(failed: float, title: str) -> None:
+    """From one in a hundred on, as the alarm on errors, they are too many to say so."""
+    assert waiting(Times(20, 1), Times(20, 100), failed) == [title]
+
+
+def test_all_who_are_under_way_are_counted() -> None:
+    """By Little's law also those that are refused: 100 answers of 0.5 s, 900 refusals of 0.01 s."""
+    done = slower(overloaded(), 0.5)
+    seconds = done.loads[-1].result.seconds
+    answers, refused = round(100 * seconds), round(900 * seconds)
+    done = ending(
+        done,
+        latency=LatencyHistogram.of([0.5] * answers),
+        refused=LatencyHistogram.of([0.01] * refused),
+        errors={QUEUE_FULL: refused},
+        sent=answers + refused,
+    )
+    evidence = [line for each in verdicts(done, FLEET, JoinedMetrics()) for line in each.evidence]
+    assert "59 requests are under way at a time (Little's law)" in evidence
 
 
 def test_the_lowest_load_that_broke_shows_what_limits() -> None:

@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from ...options.alarms import DEFAULT_ERROR_RATE
 from ...report.numbers import milliseconds, readable
+from ...report.numbers import percent as in_percent
 from ..engine.measurement import NOT_THE_INSTANCES, causes
-from ..engine.steps import most_frequent
+from ..engine.steps import StepResult, most_frequent
 from .measured_steps import MeasuredStep
 from .serving import JoinedMetrics, ServingFleet, StepMetrics
 
@@ -371,12 +373,11 @@ def _waiting(
     waiting = now - base
     if waiting < _QUEUE_SHARE * now:
         return
-    wait = 1000 * waiting
     instances = run.limit.instances if run.limit else fleet.instances
     evidence = [
         f"a request takes {milliseconds(1000 * now, 4)} on average at {_name(step)} and "
         f"{milliseconds(1000 * base, 4)} alone",
-        f"{readable(step.result.rate * now, 3)} requests are under way at a time (Little's law)",
+        f"{readable(_under_way(step.result), 3)} requests are under way at a time (Little's law)",
     ]
     at_once = concurrency(run, instances)
     if at_once:
@@ -387,21 +388,30 @@ def _waiting(
             f"ModelLatency is {milliseconds(model, 4)} on average{_shared(window)}, of the "
             f"client's {milliseconds(1000 * now, 4)}"
         )
-    severity: Severity = "limit" if step.judgement.outcome == "broken" else "risk"
-    verdict = _where_it_waits(severity, window, metrics.of(alone.result), base, wait)
+    verdict = _where_it_waits(step, window, alone, metrics.of(alone.result))
     yield replace(verdict, evidence=(*evidence, *verdict.evidence))
 
 
 def _where_it_waits(
-    severity: Severity, window: StepMetrics, before: StepMetrics, alone: float, wait: float
+    step: MeasuredStep, window: StepMetrics, alone: MeasuredStep, before: StepMetrics
 ) -> Verdict:
-    """The verdict on a wait of so many milliseconds more than alone."""
-    unknown = partial(_verdict, "queueing", severity, title="Requests wait for each other")
-    model = window.get("ModelLatency.Average")
-    if model is None:
-        return unknown(advice="More instances or more workers per instance.")
-    model_alone = min(before.get("ModelLatency.Average") or math.inf, 1000 * alone)
-    if model - model_alone >= 0.5 * wait:
+    """The verdict on the time that requests take longer than alone.
+
+    It names a place only where that holds for the requests of the client's average, whatever share of
+    CloudWatch's averages the others have.
+    """
+    severity: Severity = "limit" if step.judgement.outcome == "broken" else "risk"
+    half = 1000 * (step.result.latency.mean - alone.result.service.mean) / 2
+    loaded = _model_times(step, window)
+    if loaded is None:
+        return _verdict(
+            "queueing",
+            severity,
+            title="Requests wait for each other",
+            advice="More instances or more workers per instance.",
+        )
+    unloaded = _model_times_alone(alone, before)
+    if loaded.least - unloaded.most >= half:
         used = _used(window)
         idle = bool(used) and max(used.values()) < ADVISED[1]
         advice = "The hardware is not full: give the container more workers." if idle else ""
@@ -412,15 +422,73 @@ def _where_it_waits(
         overhead is not None
         and overhead_alone
         and overhead > _GREW * overhead_alone
-        and overhead - overhead_alone >= 0.5 * wait
+        and overhead - overhead_alone >= half
     ):
         text = (
             f"OverheadLatency {milliseconds(overhead, 4)}, {milliseconds(overhead_alone, 4)} alone"
         )
         return _verdict("overhead", severity, text)
-    if window.shared:
-        return unknown(advice="Longer steps (two minutes) tell CloudWatch's minutes apart.")
+    title = "Requests wait, inside the instances or before them"
+    unknown = partial(_verdict, "queueing", severity, title=title)
+    failed = _failed_share(step, window)
+    if failed >= DEFAULT_ERROR_RATE:
+        return unknown(
+            f"{in_percent(failed)} of the calls failed: ModelLatency may hold refused calls, which the "
+            "client's average leaves out",
+            advice="Test at a rate at which fewer fail: ModelLatency then shows where they wait.",
+        )
+    if window.shared or loaded.most - unloaded.least >= half:
+        return unknown(
+            advice="Longer steps (two minutes, and --alone 2m) tell CloudWatch's minutes apart."
+        )
     return _verdict("before-the-model", severity)
+
+
+class _ModelTimes(NamedTuple):
+    """Milliseconds between which ModelLatency is on average, of the requests that got an answer."""
+
+    least: float
+    most: float
+
+
+def _model_times(step: MeasuredStep, window: StepMetrics) -> _ModelTimes | None:
+    """Those of a step, of which CloudWatch's average holds the failed requests too."""
+    model = window.get("ModelLatency.Average")
+    if model is None:
+        return None
+    failed = _failed_share(step, window)
+    if failed >= 1:
+        return _ModelTimes(0.0, math.inf)
+    refused = step.result.refused
+    slowest = max(model, 1000 * refused.mean) if refused.count else model
+    return _ModelTimes(
+        max(0.0, model - failed * slowest) / (1 - failed),  # none of them was slower than that
+        model / (1 - failed),  # none of them took any time
+    )
+
+
+def _model_times_alone(alone: MeasuredStep, window: StepMetrics) -> _ModelTimes:
+    """Those of one caller, who is in the minutes of its window with all who came later."""
+    longest = 1000 * alone.result.service.mean
+    times = _model_times(alone, window)
+    if times is None:
+        return _ModelTimes(0.0, longest)
+    least = 0.0 if window.shared else min(times.least, longest)
+    return _ModelTimes(least, min(times.most, longest))
+
+
+def _failed_share(step: MeasuredStep, window: StepMetrics) -> float:
+    """Share of the calls that failed: of the client's, or of CloudWatch's minutes if that is more."""
+    errors = [window.get(f"Invocation{status}Errors.Sum") or 0.0 for status in ("4XX", "5XX")]
+    calls = window.get("Invocations.Sum")
+    in_minutes = min(1.0, sum(errors) / calls) if calls else 0.0
+    return max(step.result.error_share, in_minutes)
+
+
+def _under_way(result: StepResult) -> float:
+    """Requests under way at a time, those that failed too: all of them were."""
+    together = (times for times in (result.latency, result.refused) if times.count)
+    return sum(times.count * times.mean for times in together) / result.seconds
 
 
 def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
