@@ -50,7 +50,7 @@ def test_six_lines_say_what_is_deployed(lines: Run) -> None:
     assert out[:2] == ["LowLatencyEndpoint: callers in use1-az1, use1-az2", ""]
     # 1000 / (200 x 0.65) = 7.7, so eight; 200 x 0.65 x 60 = 7,800; 80 and 20 % of 200 ms; and
     # alarms on errors, CPU, memory, disk and all instances serving. 3 x 200 x 0.65 / 200 = 195 %.
-    assert out[2:13] == [
+    assert out[2:14] == [
         "number-0  ml.m5.12xlarge",
         "  Instances  8 at first, then 2 to 16 as load changes; 8 at peak",
         "  Routing    LEAST_OUTSTANDING_REQUESTS",
@@ -61,7 +61,8 @@ def test_six_lines_say_what_is_deployed(lines: Run) -> None:
         "             fails while 2 to 7 instances serve: of 3, 1 would remain, at up to",
         "             195 % of the limit; no deployment while load rises and fewer than 3",
         "             instances serve; a new instance takes traffic 5 minutes after",
-        "             scaling decides",
+        "             scaling decides; the routing suits the model (AWS: responses up to",
+        "             hundreds of milliseconds may benefit more from RANDOM)",
     ]
     decision = "  Zone hops, caller to     0 to 1 hops"
     assert decision not in out
@@ -93,7 +94,7 @@ def test_a_price_makes_the_cost(lines: Run) -> None:
             "  Alarms     ModelLatency p99 150 ms; OverheadLatency Average 40 ms; 5 others",
         ),
         (
-            {"instances": {"min": 8}},
+            {"instances": {"min": 8}, "routing": "least_outstanding_requests"},
             "  Assumed    20 % of the target is overhead; instances spread evenly",
         ),
     ],

@@ -116,6 +116,37 @@ def test_routing_is_one_answer_at_every_target(milliseconds: int) -> None:
     assert "low-latency compare-routing measures" in plan.explanation["routing_strategy"].note
 
 
+SMALL = MeasuredThroughput(peak_tps=2, tps_per_instance=200)
+AWS_DOUBTS = "responses up to hundreds of milliseconds may benefit more from RANDOM"
+
+
+@pytest.mark.parametrize("milliseconds", [5, 9, 12, 30, 90, 200, 900])
+def test_the_short_plan_says_up_to_where_aws_doubts_the_default(milliseconds: int) -> None:
+    """AWS's line, "up to hundreds of milliseconds"; no warning has another."""
+    plan = distilbert(latency=LatencyTarget(p99=ms(milliseconds)))
+    assert AWS_DOUBTS in _assumed(plan)
+    assert not [each for each in plan.explanation.warnings if "RANDOM" in each]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"latency": LatencyTarget(p99=ms(1000))},
+        {"streaming": True, "images": [LLM_IMAGE], "instance_type": "ml.g6e.2xlarge"},
+        {"min_instances": 1, "max_instances": 1, "throughput": SMALL},
+        {"routing": RoutingStrategy.RANDOM},
+        {"routing": RoutingStrategy.LEAST_OUTSTANDING_REQUESTS},
+    ],
+    ids=["a second", "generated", "one instance", "chosen against it", "chosen"],
+)
+def test_the_short_plan_says_it_only_where_it_is_assumed(changes: dict[str, Any]) -> None:
+    assert AWS_DOUBTS not in _assumed(distilbert(**changes))
+
+
+def _assumed(plan: Plan) -> str:
+    return next(line.text for line in plan.explanation.summary if line.title == "Assumed")
+
+
 def test_one_instance_is_planned_and_said_to_be_no_reserve() -> None:
     """Two requests a second, 200 per instance; half of one instance would do."""
     small = MeasuredThroughput(peak_tps=2, tps_per_instance=200)

@@ -73,7 +73,12 @@ def make_plan(request: EndpointRequest) -> Plan:
     in_flight = followed(request, tokens)
     held = held_by_instance(request, tokens.room if tokens else None)
     fleet = _fleet(request, held, is_rare=request.is_rare)
-    advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
+    tightest = request.latency.tightest if request.latency else None
+    advice = recommend_routing(
+        generative=request.is_generative,
+        instances=fleet.maximum,
+        target_ms=tightest[1] if tightest else None,
+    )
     scaling = _scaling(request, fleet, in_flight, held)
     peaks = tuple(_daily_peaks(request, held))
     schedule = _schedule(request, fleet, scaling, peaks)

@@ -94,8 +94,7 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
             "the model's: it includes a change of zone and SageMaker's overhead, and AWS publishes "
             "no number for either. The alarm on OverheadLatency watches a budget: measure the "
             "overhead, set the overhead share to the result, and only then let the alarm page "
-            "somebody. AWS says that RANDOM routing may be faster for such short answers: low-latency "
-            "compare-routing tells",
+            "somebody",
         )
     if slowest is not None and slowest[1] > request.response_limit_seconds * 1000:
         yield PlanWarning(

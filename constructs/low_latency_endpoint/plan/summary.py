@@ -241,6 +241,8 @@ def _assumed(plan: Plan) -> Iterator[str]:
         )
     if plan.inference_ami is not None and request.serving.inference_ami is None:
         yield "the AMI of SageMaker's SDK"
+    if request.routing is None and plan.routing_advice.assumed:
+        yield plan.routing_advice.assumed
 
 
 def _assumed_ends(plan: Plan) -> Iterator[str]:
