@@ -16,6 +16,14 @@ from low_latency_endpoint.load_test.engine.steps import OnSecond, Progress, Step
 from .histograms import buckets
 
 QUEUE_FULL = "503 ServiceUnavailable"
+#: Kinds of failures whose callers waited in vain.
+_WAITED = ("timeout", "connection timeout")
+_CONNECT_SECONDS = 3.0
+
+
+def failed(at: float, kind: str) -> tuple[float, float, str]:
+    """A request that fails without an instance: when it began, when it ended, and how."""
+    return at, at + (_CONNECT_SECONDS if kind in _WAITED else 0.0), kind
 
 
 def answered(
@@ -93,7 +101,7 @@ class FakeGenerator:
             intended += 1
             if kind:
                 errors[kind] += 1
-                if kind == "timeout":
+                if kind in _WAITED:
                     unanswered += 1
                     latency.record(finished - at)
                 continue
@@ -143,7 +151,7 @@ class FakeGenerator:
         waiting: list[list[float]] = [[] for _ in range(self.instances)]  # their starts
         for number, at in enumerate(step.arrivals.offsets(step.seconds, seed=step.seed)):
             if self.broken:
-                yield at, at, self.broken
+                yield failed(at, self.broken)
                 continue
             one = number % self.instances
             queue = waiting[one]
@@ -169,7 +177,7 @@ class FakeGenerator:
             at = heapq.heappop(callers)
             if self.broken:
                 heapq.heappush(callers, at + 0.01)
-                yield at, at, self.broken
+                yield failed(at, self.broken)
                 continue
             finished = max(at, heapq.heappop(workers)) + self._draw(rng)
             heapq.heappush(workers, finished)
@@ -182,20 +190,20 @@ def _timeline(
 ) -> Iterator[Progress]:
     """Each second by the answers that came in it, as the real generator tells it."""
     seconds = math.floor(step.seconds)
-    sent, failed, waited = Counter[int](), Counter[int](), Counter[int]()
+    sent, lost, waited = Counter[int](), Counter[int](), Counter[int]()
     answered = [LatencyHistogram() for _ in range(seconds)]
     for at, finished, kind in results:
         sent[int(at)] += 1
-        failed[int(finished)] += bool(kind)
-        waited[int(finished)] += kind == "timeout"
-        if kind in ("", "timeout") and finished < seconds:
+        lost[int(finished)] += bool(kind)
+        waited[int(finished)] += kind in _WAITED
+        if kind in ("", *_WAITED) and finished < seconds:
             answered[int(finished)].record(finished - at + delay)
     for second in range(seconds):
         yield Progress(
             seconds=second + 1.0,
             sent=sent[second],
             completed=answered[second].count - waited[second],
-            errors={"failed": failed[second]},
+            errors={"failed": lost[second]},
             send_lag=LatencyHistogram.of([1e-5]),
             cpu_share=0.1,
             latency=answered[second],

@@ -72,6 +72,8 @@ class FakeSide:
     mean: float
     clock: Clock
     errors: float = 0.0
+    kind: str = "503 ServiceUnavailable"
+    fails_from: int = 0
     bound_in: Callable[[int], bool] = lambda block: False
     interrupt_at: int = -1
 
@@ -88,7 +90,7 @@ class FakeSide:
         latency = LatencyHistogram.of(
             generator.lognormvariate(math.log(mean) - 0.02, 0.2) for _ in range(count)
         )
-        failed = round(self.errors * count)
+        failed = round(self.errors * count) if len(clock.blocks) > self.fails_from else 0
         started, clock.now = clock.now, clock.now + step.seconds
         progress(Progress(seconds=1.0, sent=count, completed=count, errors={"failed": failed}))
         bound = self.bound_in(len(clock.blocks) - 1)
@@ -98,7 +100,7 @@ class FakeSide:
             started,
             intended=count + failed,
             sent=count + failed,
-            errors={"503 ServiceUnavailable": failed} if failed else {},
+            errors={self.kind: failed} if failed else {},
             client_bound=("the event loop woke late",) if bound else (),
         )
 
@@ -472,3 +474,22 @@ def test_errors_have_codes(aws, arguments, code):
     done = low_latency(*arguments)
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == code
+
+
+@pytest.mark.parametrize("kind", ["connection refused", "client OSError", "403 AccessDenied"])
+def test_a_side_that_is_not_reached_any_more_ends_the_comparison(kind):
+    """However busy the machine was with failing."""
+    sides = sides_of(errors=3.0, kind=kind, fails_from=10, bound_in=lambda block: block > 9)
+    found = run(PLAN, SIDES, sides)
+    assert len(found.pairs) == 5
+    assert found.interrupted
+    assert "LLT143" in found.sentence
+    assert kind in found.to_dict()["failure"]
+    assert "client-bound" not in found.sentence
+    with refused("LLT143", says=kind):
+        run(PLAN, SIDES, sides_of(errors=3.0, kind=kind, bound_in=lambda block: True))
+
+
+def test_a_side_that_is_throttled_is_compared_to_the_end_and_is_no_comparison():
+    found = run(PLAN, SIDES, sides_of(errors=3.0, kind="400 ThrottlingException"))
+    assert (len(found.pairs), found.valid, found.failure) == (PLAN.pairs, False, "")

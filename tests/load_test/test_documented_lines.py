@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.load_test.engine.measurement import NOT_THE_INSTANCES
+from low_latency_endpoint.load_test.engine.failure_causes import NOT_THE_INSTANCES
 
 from .fake_account import FakeAws
 from .fake_generator import FakeGenerator

@@ -10,10 +10,10 @@ import pytest
 
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.connections import connection_error
+from low_latency_endpoint.load_test.engine.failure_causes import cause_of
 from low_latency_endpoint.load_test.engine.generator_process import error_of, problem_of
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram, milliseconds
 from low_latency_endpoint.load_test.engine.locust_options import settings_of
-from low_latency_endpoint.load_test.engine.measurement import cause_of
 from low_latency_endpoint.load_test.engine.prompts import Prompts
 from low_latency_endpoint.load_test.engine.steps import Progress, Step
 from low_latency_endpoint.load_test.engine.token_streams import TokenReader

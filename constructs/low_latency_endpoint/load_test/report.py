@@ -213,12 +213,11 @@ def verdict(report: LoadTestReport) -> str:
     invalid = next((verdict for verdict in report.verdicts if verdict.severity == "invalid"), None)
     if run.interrupted:
         whole = f"{len(run.steps)} whole step" + ("s" if len(run.steps) != 1 else "")
-        said = (
-            f"Ended after {whole}: {run.failure}" if run.failure else f"Interrupted after {whole}"
-        )
-        if run.limit is None or not run.limit.found:
-            return said
-        return f"{said}; one instance holds at least {readable(run.limit.tps_per_instance)} requests a second"
+        said = f"Ended after {whole}" if run.failure else f"Interrupted after {whole}"
+        if run.limit is not None and run.limit.found:
+            held = readable(run.limit.tps_per_instance)
+            said = f"{said}; one instance holds at least {held} requests a second"
+        return f"{said}: {run.failure}" if run.failure else said
     if invalid is not None:
         return invalid.title
     if run.limit is not None:

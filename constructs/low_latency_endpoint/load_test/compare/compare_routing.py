@@ -10,11 +10,13 @@ from functools import partial
 
 from ...account.calls import Account
 from ...account.sessions import aws_errors_in_words, open_clients
+from ...errors import LowLatencyEndpointError
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
 from ..engine.prompts import PROMPTS_OF_A_STEP
 from ..engine.steps import Generator, Progress
 from ..engine.target import Target
+from ..search.reached import check_reached
 from .comparison import Pair
 from .comparison_plan import ComparisonPlan
 from .report import RoutingComparison
@@ -72,7 +74,8 @@ def compare_routing(
     Raises
     ------
     ConfigurationError
-        ``LLT118``, ``LLT119``, ``LLT172`` before anything is sent; ``LLA101``, ``LLA102`` and the
+        ``LLT118``, ``LLT119``, ``LLT172`` before anything is sent; ``LLT143`` when the requests of
+        the first pair reach no instance; ``LLA101``, ``LLA102`` and the
         generator's.
     """
     client, found_region = open_clients(profile, region or (target.region if target else None))
@@ -118,6 +121,8 @@ def run(
             # Or a cache would find whole prompts of earlier blocks, which no caller sends twice.
             first = PROMPTS_OF_A_STEP * (number + len(report.set_aside))
             pair = _pair(plan, sides, generators, number, first, watch)
+            for result in pair.results:
+                check_reached(result, lasting=True)
             if pair.client_bound and len(report.set_aside) < plan.pairs // 2:
                 report = replace(report, set_aside=(*report.set_aside, pair))
             else:
@@ -125,6 +130,10 @@ def run(
             watch.pair(pair, report)
     except KeyboardInterrupt:
         return replace(report, interrupted=True, ended_at=time.time())
+    except LowLatencyEndpointError as error:
+        if not report.pairs:
+            raise
+        return replace(report, interrupted=True, failure=str(error), ended_at=time.time())
     return report
 
 

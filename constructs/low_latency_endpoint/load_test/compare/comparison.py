@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors.impossible import out_of_range, outside, refuse
 from ...simulate.estimates import estimate, student_quantile
+from ..engine.failure_causes import cause_of_most
 from ..engine.latencies import IMPOSSIBLE, SAMPLES_NEEDED_BEYOND, LatencyHistogram
 from ..engine.steps import StepResult
 
@@ -37,7 +38,9 @@ class Pair:
 
     @property
     def client_bound(self) -> tuple[str, ...]:
-        """Why the generator was the limit; empty when it was not."""
+        """Why the generator was the limit; empty when it was not, or most requests reached nothing."""
+        if any(cause_of_most(result) for result in self.results):
+            return ()
         return tuple(
             dict.fromkeys(
                 f"{result.step.name}: {reason}"

@@ -38,6 +38,7 @@ class RoutingComparison:
     started_at: float = 0.0  # epoch seconds
     ended_at: float = 0.0
     interrupted: bool = False  # the pairs are those that were whole
+    failure: str = ""  # what ended it, where it was not Ctrl-C
     payload: str = ""  # what was sent, in words
 
     @property
@@ -117,7 +118,7 @@ class RoutingComparison:
         """The answer."""
         if self.problems:
             head = "Interrupted: " if self.interrupted else "No answer: "
-            return head + "; ".join(self.problems)
+            return head + "; ".join(self.problems) + self._ended_by
         p99 = self.changes["p99"]
         text = self._p99(p99)
         throughput = self.changes.get("throughput")
@@ -130,8 +131,12 @@ class RoutingComparison:
             )
         text += f" at {self.plan.load}."
         if self.interrupted:
-            text += f" Interrupted: {len(self.pairs)} of {self.plan.pairs} pairs."
+            text += f" Interrupted: {len(self.pairs)} of {self.plan.pairs} pairs.{self._ended_by}"
         return text
+
+    @property
+    def _ended_by(self) -> str:
+        return f"\n{self.failure}" if self.failure else ""
 
     def _p99(self, change: Difference) -> str:
         base, other = self.labels
@@ -192,6 +197,7 @@ class RoutingComparison:
             "started_at": iso_time(self.started_at),
             "ended_at": iso_time(self.ended_at),
             "interrupted": self.interrupted,
+            "failure": self.failure,
             "load": self.plan.load,
             "payload": self.payload,
             "plan": asdict(self.plan),

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from ...errors import rule
 from ...facts.limit_kinds import Range
 from ...report.numbers import milliseconds, readable
+from ..engine.failure_causes import cause_of_most
 from ..engine.measurement import Measurement
 from ..engine.steps import most_frequent
 from ..engine.target import TokenLimits
@@ -253,7 +254,10 @@ def judge(
     failures = failure_bounds(failed, sent, worth.get(FAILURES, 1.0), goal.confidence)
     # Kinds that begin with a status were answered: "503 ServiceUnavailable", not "timeout".
     answered = sum(count for kind, count in measured.errors.items() if kind[:3].isdigit())
-    too_many = _too_many_failed(goal, answered if client_bound else failed, sent)
+    # Where most requests reached no instance, the generator was not what failed them by being busy.
+    by_others = bool(cause_of_most(measured))
+    counted = answered if client_bound and not by_others else failed
+    too_many = _too_many_failed(goal, counted, sent)
     rising = rises(p50_by_second)
     overloaded = rising or piling_up
     judgement = Judgement(

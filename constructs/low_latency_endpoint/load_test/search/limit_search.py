@@ -13,22 +13,16 @@ from ...facts.limits import TPS_PER_INSTANCE
 from ...options.throughput import counted_instances
 from ...report.numbers import readable
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
+from ..engine.failure_causes import cause_of_most, not_the_instances
 from ..engine.latencies import IMPOSSIBLE
-from ..engine.measurement import causes, not_the_instances
-from ..engine.steps import Step, most_frequent
+from ..engine.steps import Step
 from .early_verdict import Looks, looks_of
 from .judging import Judgement, LatencyGoal, why_unclear
 from .measured_steps import MeasuredStep
+from .reached import check_answered, check_reached
 from .run_plans import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_seconds, settled
 from .steadiness import NOT_ALIKE, minutes_text, unsteadiness
 
-NOTHING_ANSWERED = rule(
-    "LLT112",
-    "the endpoint barely serves a single caller",
-    fix="Send one request by hand. Check payload, content type, sagemaker:InvokeEndpoint and "
-    "the container's log.",
-    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
-)
 INSTANCES_KNOWN = rule(
     "LLT136",
     "the limit of one instance needs the number of instances",
@@ -40,7 +34,6 @@ INSTANCES_KNOWN = rule(
 _ENOUGH = 0.5
 _DOWN_AT_MOST = 8  # halvings of the first rate before the search gives up
 _STEPS_AT_MOST = 60
-_FAILED_ALONE = 0.5
 # How often a confirming step may be limited by a generator that a busy machine held up.
 _CONFIRMATIONS = 3
 #: Shares of a limit without a confidence, at which a step with one is tried.
@@ -179,7 +172,8 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
             continue
         if measured_step.judgement.kept and measured_step.judgement.outcome != "client-bound":
             held[rate] = measured_step
-        elif measured_step.purpose == "confirm":  # what held above it was luck too
+        elif measured_step.purpose == "confirm" and not cause_of_most(measured_step.result):
+            # what held above it was luck too
             held = {one: step for one, step in held.items() if one < rate}
     if not held:
         return None
@@ -471,6 +465,7 @@ class _Search:
     def _load(self, step: Step, purpose: str, looks: Looks, bracket: float) -> MeasuredStep:
         """Run a step of load."""
         measured = self._measure(step, purpose, looks, bracket)
+        check_reached(measured.result, measured.timeline)
         self._loads.append(measured)
         return measured
 
@@ -546,18 +541,3 @@ class _Search:
 def _client_bound(judgement: Judgement, where: str) -> _Stop:
     """The generator was the limit, and not the endpoint."""
     return _Stop(f"client-bound: result invalid: {'; '.join(judgement.reasons)}{where}")
-
-
-def check_answered(alone: MeasuredStep) -> None:
-    """Refuse to load an endpoint that does not even answer one caller."""
-    result = alone.result
-    throttled = causes(result.errors)["throttled"]  # by the account, and that is told
-    if result.completed + throttled and result.failed - throttled <= _FAILED_ALONE * result.sent:
-        return
-    kinds = most_frequent(result.failures, None)
-    raise NOTHING_ANSWERED.error(
-        got=f"{result.completed:,} good answers to {result.sent:,} requests"
-        + (f" ({kinds})" if kinds else ""),
-        allowed="good answers to most requests",
-        where=result.step.name,
-    )

@@ -18,8 +18,9 @@ from ..engine.prompts import PROMPTS_OF_A_STEP
 from ..engine.steps import Generator, Progress, Step
 from ..engine.target import Target, TokenLimits
 from .early_verdict import EarlyVerdict, Looks
-from .limit_search import check_answered, find_limit, limit_so_far
+from .limit_search import find_limit, limit_so_far
 from .measured_steps import MeasuredStep, judged
+from .reached import check_answered, check_reached
 from .result_file import LoadTestReport, LoadTestRun
 from .run_plans import RunPlan, SearchPlan, TimeLeft, time_left
 from .saturation import fleet_not_planned, fleet_scales, verdicts
@@ -132,6 +133,8 @@ def run(
         if plan.search is not None:
             limit = find_limit(plan.search, measure)
         for step in plan.steps:
+            if done:
+                check_reached(done[-1].result, done[-1].timeline, lasting=True)
             alone = step.name == "alone" and step.users == 1
             measured = measure(step, "alone" if alone else plan.mode)
             if alone:
@@ -196,7 +199,7 @@ def load_test(
     ------
     ConfigurationError
         ``LLA101`` without such an endpoint, ``LLA102`` without credentials, ``LLT140`` while it
-        is updated, ``LLT112`` when it answers nothing, ``LLT136`` and ``LLT137`` for a limit that cannot be divided by instances,
+        is updated, ``LLT112`` when it answers nothing, ``LLT143`` when its requests reach no instance, ``LLT136`` and ``LLT137`` for a limit that cannot be divided by instances,
         ``LLT139`` for a target for the first byte without streams, and the generator's.
     """
     target = _target_of(plan, target, payloads)

@@ -8,8 +8,9 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
+from ..engine.failure_causes import CONTAINERS, causes
 from ..engine.latencies import milliseconds
-from ..engine.measurement import CONTAINERS, Measurement, causes
+from ..engine.measurement import Measurement
 from ..engine.steps import FLAGGED_LAG_SHARE, Progress, StepResult, finite, only_late
 from .bounds import design_effect
 from .early_verdict import EarlyVerdict, bad_of, blocks_of, worth_of, worth_of_failures

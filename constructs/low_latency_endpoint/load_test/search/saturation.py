@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ...options.alarms import DEFAULT_ERROR_RATE
 from ...report.numbers import milliseconds, readable
 from ...report.numbers import percent as in_percent
-from ..engine.measurement import NOT_THE_INSTANCES, causes
+from ..engine.failure_causes import (
+    CONNECTIONS,
+    NOT_THE_INSTANCES,
+    SENDER,
+    cause_of_most,
+    causes,
+    explained,
+)
 from ..engine.steps import StepResult, most_frequent
 from .measured_steps import MeasuredStep
 from .serving import JoinedMetrics, ServingFleet, StepMetrics
@@ -80,6 +87,14 @@ VERDICTS: dict[str, tuple[str, str]] = {
         "SageMaker itself fails, and not the model",
         "See the AWS Health Dashboard, test again, and ask AWS Support.",
     ),
+    "connections": (
+        "Connections to SageMaker fail, so that requests reach no instance",
+        "Look at the network between this machine and SageMaker.",
+    ),
+    "sender": (
+        "The machine that sent failed, not the endpoint",
+        "See the messages of the failed requests.",
+    ),
     "errors": ("Requests fail at {step}", "Look into the container's log."),
     "cpu": ("The CPU is {how}", _MORE),
     "gpu": ("The GPU is {how}", _MORE),
@@ -145,7 +160,11 @@ def _verdict(
 
 def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
     """The step that shows what limits: the lowest load that broke, else the highest."""
-    steps = [step for step in run.loads if step.judgement.outcome != "client-bound"]
+    steps = [
+        step
+        for step in run.loads
+        if step.judgement.outcome != "client-bound" and not cause_of_most(step.result)
+    ]
     broken = [step for step in steps if step.judgement.outcome == "broken"]
     if broken:
         return min(broken, key=_load)
@@ -184,6 +203,7 @@ def verdicts(
         *fleet_scales(fleet),
         *fleet_not_planned(run.mode, fleet, planned),
         *_unsteady(run),
+        *_others_failed(run),
     ]
     step = loaded_step(run)
     if step is not None:
@@ -269,16 +289,41 @@ def _unsteady(run: LoadTestRun) -> Iterator[Verdict]:
         yield _verdict("unsteady", "risk", run.limit.unsteady)
 
 
+def _others_failed(run: LoadTestRun) -> Iterator[Verdict]:
+    """The last step of which most requests failed by no fault of an instance."""
+    steps = [step for step in run.loads if cause_of_most(step.result)]
+    if steps:
+        yield _no_instance(run, steps[-1], cause_of_most(steps[-1].result))
+
+
+def _no_instance(run: LoadTestRun, step: MeasuredStep, cause: str) -> Verdict:
+    """The verdict on requests that failed by one of :data:`NOT_THE_INSTANCES`."""
+    severity: Severity = "invalid"
+    if run.plan.search is None and cause not in (CONNECTIONS, SENDER):
+        severity = "limit"
+    # What was measured before is as good as that of a search that somebody stopped.
+    if run.interrupted and run.limit is not None and run.limit.found:
+        severity = "risk"
+    meaning = explained(step.result, cause)
+    title = f"{VERDICTS[cause][0]}: {meaning.said}" if meaning is not None else ""
+    advice = meaning.fix if meaning is not None else ""
+    return _verdict(cause, severity, _failures_in_words(step), title=title, advice=advice)
+
+
+def _failures_in_words(step: MeasuredStep) -> str:
+    share = f"{step.result.error_share:.2%} of the requests failed at {_name(step)}: "
+    return share + most_frequent(step.result.failures)
+
+
 def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
     cause, count = next(iter(causes(step.result.errors).most_common(1)), ("", 0))
     if not (step.judgement.errors or cause == "throttled"):
         return
     cause = cause if count >= 0.5 * step.result.failed else ""
-    share = f"{step.result.error_share:.2%} of the requests failed at {_name(step)}: "
-    evidence = [share + most_frequent(step.result.failures)]
     if cause in NOT_THE_INSTANCES:
-        yield _verdict(cause, "limit" if run.plan.search is None else "invalid", *evidence)
+        yield _no_instance(run, step, cause)
         return
+    evidence = [_failures_in_words(step)]
     if not step.judgement.errors:
         return
     used = _used(window)
