@@ -68,6 +68,24 @@ def instance_facts(name: str) -> InstanceFacts | None:
     return instance_types().get(name)
 
 
+def next_larger(facts: InstanceFacts) -> str | None:
+    """The smallest type of the family with more GPUs or chips, or without any, with more vCPUs.
+
+    >>> next_larger(instance_types()["ml.m5.12xlarge"]), next_larger(instance_types()["ml.g5.xlarge"])
+    ('ml.m5.24xlarge', 'ml.g5.12xlarge')
+    """
+    larger = [
+        other
+        for other in instance_types().values()
+        if other.family == facts.family and _size(other) > _size(facts)
+    ]
+    return min(larger, key=_size).name if larger else None
+
+
+def _size(facts: InstanceFacts) -> int:
+    return facts.accelerator_count or facts.vcpus or 0
+
+
 def not_known(name: str) -> str:
     """That the table lacks a type, and which one may be meant."""
     from difflib import get_close_matches

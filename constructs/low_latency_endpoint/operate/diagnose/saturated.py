@@ -10,6 +10,7 @@ from typing import Any
 from ...account.scaling import Activity, ScalingReading
 from ...errors import ConfigurationError
 from ...facts.failure_reasons import read_failure
+from ...facts.instance_types import next_larger
 from ...options.scaling import InstanceCounts, ScalingOptions
 from ...options.throughput import MeasuredThroughput
 from ...plan.endpoint_request import EndpointRequest
@@ -64,14 +65,15 @@ def _reason(view: VariantView, times: list[datetime]) -> Finding:
         words = f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %"
         return _cause(view, "LLD108", words, times=times)
     if scaling is None or (scaling.maximum is None and view.variant.inference_components):
-        why = "if the fleet is at its maximum"
-        more = instances_remedy(view, "instances.max", needed, times, why)
-        return _cause(view, "LLD101", first=[more])
+        more = instances_remedy(view, "instances.min", needed, times, "more at all times")
+        why = "if the fleet scales and is at its maximum"
+        room = instances_remedy(view, "instances.max", needed, times, why)
+        return _cause(view, "LLD101", first=[more, room, *_larger_type(view, times)])
     if scaling.maximum is None:
         more = instances_remedy(
             view, "instances.min", needed, times, "until scaling acts, and room for it"
         )
-        return _cause(view, "LLD105", first=[more])
+        return _cause(view, "LLD105", first=[more], more=_larger_type(view, times))
     if scaling.scale_out_suspended:
         names = {"endpoint": view.measurements.endpoint, "name": view.variant.name}
         return _cause(view, "LLD106", **names)
@@ -165,6 +167,8 @@ def _maximum(view: VariantView, maximum: int, times: list[datetime], risk: str =
     needed, tracked = view.needed_instances(times), view.tracked
     peak = tracked.peak(times) if tracked else None
     parts = [f"all {maximum} instances that scaling allows were serving"]
+    if maximum == 1:
+        parts = ["the one instance that scaling allows was serving"]
     if tracked and peak is not None:
         parts.append(f"up to {tracked.words(peak)}")
     if refused := [a for a in view.variant.activities if "AlreadyAtMaxCapacity" in a.not_scaled]:
@@ -185,9 +189,21 @@ def _maximum(view: VariantView, maximum: int, times: list[datetime], risk: str =
     if plan and plan.peak_tps and tps and tps > plan.peak_tps:
         parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
         changes.insert(0, peak_remedy(view, tps))
-    if not unfilled(view, times):
-        changes.append(Remedy("instance_type", "a larger type, if you do not want more instances"))
+    changes += _larger_type(view, times)
     return _cause(view, "LLD102", "; ".join(parts), times=times, first=changes, risk=risk)
+
+
+def _larger_type(view: VariantView, times: list[datetime]) -> list[Remedy]:
+    """A larger type in a smaller fleet, AWS's other advice, where requests fill the instances."""
+    if unfilled(view, times):
+        return []
+    facts = view.variant.facts
+    larger = next_larger(facts) if facts else None
+    such = f", such as {larger}," if larger else ""
+    why = f"or a larger type{such} in a smaller fleet"
+    if facts and not larger:
+        why = f"or a more powerful type: {facts.name} is the largest of its family"
+    return [Remedy("instance_type", f"{why}; low-latency recommend compares types")]
 
 
 def _too_slow(

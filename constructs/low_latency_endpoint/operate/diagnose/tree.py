@@ -14,6 +14,7 @@ from ...report.numbers import milliseconds, percent, readable
 from . import thresholds as const
 from .alarm_causes import unexplained_alarms
 from .contrast import contrast, step, with_step
+from .effects import with_effective_changes
 from .endpoint_state import drifted, endpoint_state, unless_deployed
 from .events import after_starts, cold_start, colder, within_minutes
 from .failures import Failure, errors, multi_model, silence, with_reason
@@ -159,7 +160,8 @@ def walk(measurements: Measurements) -> list[Finding]:
     findings = [*endpoint_state(measurements), *paths(measurements)]
     for variant in measurements.variants:
         view = VariantView(measurements, variant)
-        findings += (noted(view, finding) for finding in _variant(view))
+        for finding in _variant(view):
+            findings.append(noted(view, with_effective_changes(variant, finding)))
     if not any(finding.id == "LLD707" for finding in findings):
         findings += rolling_back(measurements)
     by_hand = list(drifted(measurements, findings))
