@@ -379,6 +379,14 @@ def _jumpstart(desk: Desk) -> None:
     desk.write("endpoint.yaml", shown)
 
 
+def _own_container(desk: Desk) -> None:
+    """The page's server, which takes some time, and a request of its callers."""
+    (shown,) = _shown("own-container", 'python title="serve.py"')
+    server = shown.replace("    return", "    await asyncio.sleep(0.1)\n    return")
+    desk.write("serve.py", f"import asyncio\n{server}")
+    desk.write("body.json", REQUEST)
+
+
 def _with_fleet(desk: Desk) -> None:
     desk.images_and_models(settings())
     desk.deployed(settings(), with_fleet=True)
@@ -456,6 +464,17 @@ READERS: dict[str, Reader] = {
     ),
     "docs/how-to/load-test-fleet.md": Reader(_with_fleet),
     "docs/how-to/load-tests.md": Reader(_deployed),
+    "docs/how-to/own-container.md": Reader(
+        _own_container,
+        needs_aws=False,
+        # No Docker here, and another test may have the port.
+        stands_for={
+            "docker run --rm --publish 127.0.0.1:8080:8080 --env WORKERS=4 team/measure:1.4.2 serve": (
+                "SAGEMAKER_BIND_TO_PORT=48080 python serve.py > server.log 2>&1"
+            ),
+            "127.0.0.1:8080": "127.0.0.1:48080",
+        },
+    ),
     "docs/how-to/pull-request-check.md": Reader(_pull_request, needs_aws=False),
     "docs/how-to/regulated-account.md": Reader(_regulated),
     "docs/how-to/roll-back.md": Reader(_roll_back, deploys=True),

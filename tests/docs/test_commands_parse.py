@@ -30,6 +30,7 @@ OTHERS = {
         "pytest",
         "gh",
         "curl",
+        "docker",
         "cdk",
         "python3",
         "mkdir",
