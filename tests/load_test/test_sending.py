@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gevent
@@ -310,6 +311,53 @@ def test_what_the_interval_saw_is_taken_once() -> None:
     reporter.join()
     assert sum(one.sent for one in taken) == 100  # settling is shown, though it does not count
     assert sum(one.completed for one in taken) == 100
+
+
+def blocking(seconds: float) -> Callable[[int], Invocation]:
+    """A client that lets no other greenlet run, such as one that waits in C."""
+
+    def invoke(number: int) -> Invocation:
+        started = time.perf_counter()
+        time.sleep(seconds)
+        return answer(started, time.perf_counter())
+
+    return invoke
+
+
+LOADS = [{"users": 2}, {"arrivals": ConstantArrivals(100)}]
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_a_loop_that_is_blocked_all_along_was_late_all_along(load: dict[str, Any]) -> None:
+    step = Step("s", 0.6, settle_seconds=0.1, **load)
+    records = run(step, blocking(0.02))
+    assert records.loop_lag_p99 > 0.3
+    assert StepResult.of(step, records, 0.0).client_bound
+    # Beside processes that are well, too.
+    well = run(step, sleeping(0.001))
+    assert Measurement.sum([well] * 4 + [records]).loop_lag_p99 > 0.2
+
+
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("invoke", [sleeping(0.001), blocking(0.03), blocking(0.2)])
+def test_every_tick_of_the_loop_is_a_sample(
+    load: dict[str, Any], invoke: Callable[[int], Invocation]
+) -> None:
+    """Few ticks are left out of a loop that is blocked often, or it would look punctual."""
+    records = run(Step("s", 0.8, settle_seconds=0.2, **load), invoke)
+    assert 20 <= records.loop_lag.count <= 60  # 30 ticks of 20 ms; the last may be long
+
+
+def test_no_sample_of_the_loop_is_no_result() -> None:
+    step = Step("s", 1, users=1)
+    well = StepResult.of(step, run(step, sleeping(0.01)), 0.0)
+    unseen = replace(well, loop_lag=LatencyHistogram()).judged()
+    assert any("was not measured" in reason for reason in unseen.client_bound)
+    content = json.loads(json.dumps(unseen.to_dict(), allow_nan=False))
+    assert content["generator"]["loop_lag_p99_ms"] is None
+    assert StepResult.of_dict(content).judged().client_bound == unseen.client_bound
+    again = StepResult.of_dict(json.loads(json.dumps(well.to_dict())))
+    assert again.loop_lag_p99 == pytest.approx(well.loop_lag_p99, rel=0.01)
 
 
 def test_messages_between_processes_lose_nothing() -> None:

@@ -234,8 +234,8 @@ class Measurement(Counts):
 
     @property
     def loop_lag_p99(self) -> float:
-        """Seconds by which the event loops of the generator woke late."""
-        return self.loop_lag.percentile(99) if self.loop_lag.count else 0.0
+        """Seconds by which the event loops of the generator woke late; NaN where none was seen to."""
+        return self.loop_lag.percentile(99)
 
     @property
     def cpu_seconds_per_request(self) -> float:

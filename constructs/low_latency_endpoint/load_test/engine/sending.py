@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import os
 import resource
 import sys
@@ -169,6 +170,7 @@ class StepRun:
         self._interval, self._interval_cpu = self._nothing(), time.process_time()
         self._interval_since = start
         self._counted_since = perf_counter(), self._interval_cpu
+        self._wakes_at = self._counts_from  # when the loop is to wake the watcher
         self._callers: list[Any] = []
         self._idle: list[Any] = []
         self._postponed: deque[tuple[float, int]] = deque()
@@ -354,16 +356,29 @@ class StepRun:
         """From when requests count: processor time, and how late the loop wakes a greenlet."""
         gevent.sleep(max(0.0, self._counts_from - perf_counter()))
         self._counted_since = perf_counter(), time.process_time()
-        lags = self.records.loop_lag
-        while (before := perf_counter()) < self._end:
+        self._record_loop_lag()
+        while (now := perf_counter()) < self._end:
+            self._wakes_at = now + _LOOP_TICK
             gevent.sleep(_LOOP_TICK)
-            lags.record(perf_counter() - before - _LOOP_TICK)
+            self._record_loop_lag()
+
+    def _record_loop_lag(self) -> None:
+        """How late the watcher wakes, or should have; each tick that was left out counts too."""
+        # A loop that is blocked for most of a step would else have few samples beside many good ones.
+        lag = perf_counter() - self._wakes_at
+        record = self.records.loop_lag.record
+        record(lag)
+        for missed in range(1, int(lag / _LOOP_TICK) + 1):
+            record(lag - missed * _LOOP_TICK)
+        self._wakes_at = math.inf
 
     def _close_window(self) -> None:
         """The time that counts is over."""
         since, cpu = self._counted_since
         self.records.cpu_seconds = time.process_time() - cpu
         self.records.cpu_share = self.records.cpu_seconds / max(perf_counter() - since, 1e-9)
+        if self._wakes_at < perf_counter():  # the loop has come to nothing else
+            self._record_loop_lag()
 
 
 def keep_for_good() -> None:

@@ -255,7 +255,7 @@ class StepResult(Measurement):
             **(conversations if self.conversations else {}),
             "generator": {
                 **{name: getattr(self, name) for name in _GENERATOR},
-                "loop_lag_p99_ms": 1000 * self.loop_lag_p99,
+                "loop_lag_p99_ms": finite(1000 * self.loop_lag_p99),
             },
             "client_bound": list(self.client_bound),
             "warnings": list(self.warnings),
@@ -273,7 +273,7 @@ class StepResult(Measurement):
             step=Step.of_dict(content["step"]),
             errors=dict(content["errors"]),
             messages=dict(content.get("error_messages", {})),
-            loop_lag=LatencyHistogram.of(each / 1000 for each in [load["loop_lag_p99_ms"]] if each),
+            loop_lag=_lag_of(load["loop_lag_p99_ms"]),
             cpu_seconds=load["cpu_seconds_per_request"] * content["sent"],
             unanswered=content["unanswered"],
             tokens=TokenResult.of_dict(content["tokens"]) if content["tokens"] else None,
@@ -286,6 +286,11 @@ class StepResult(Measurement):
             **{name: content[name] for name in _PLAIN},
             **found,
         )
+
+
+def _lag_of(p99_ms: float | None) -> LatencyHistogram:
+    """The event loop's lag, of which a file has the p99 alone."""
+    return LatencyHistogram() if p99_ms is None else LatencyHistogram.of([p99_ms / 1000])
 
 
 def _percentile(histogram: str, percent: float) -> property:
@@ -380,6 +385,8 @@ def client_bound(result: StepResult) -> tuple[str, ...]:
                 f"the load generator's event loop woke {milliseconds(result.loop_lag_p99)} late (p99), "
                 f"{result.loop_lag_p99 / p99:.0%} of the p99 of {milliseconds(p99)}"
             )
+    if latency.count and not (lag.count or result.loop_lag.count):
+        reasons.append("how late the load generator's event loop woke was not measured")
     gaps = result.tokens.inter_token if result.tokens is not None else None
     mean = gaps.mean if gaps is not None else 0.0
     if mean > 0 and result.loop_lag_p99 > _TOKEN_LAG_SHARE * mean:
