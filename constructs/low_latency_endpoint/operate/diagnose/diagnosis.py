@@ -317,14 +317,23 @@ def onsets(m: Measurements) -> Iterator[Onset]:
         metrics = dict.fromkeys(metric for metric, stat in variant.thresholds if stat != "Rate")
         for slow in (periods for metric in metrics for periods in view.slow_of(metric)[:1]):
             series = view.get(slow.metric, slow.statistic)
-            yield _onset(view, slow.metric, slow.statistic, slow.threshold, series)
+            late = [time for time in series.times if series.points[time] > slow.threshold]
+            yield _onset(view, slow.metric, slow.statistic, slow.threshold, series, late)
         failed = view.failed_share
-        if sum(share > ERROR_RATE for share in failed.points.values()) >= SLOW_OF_PERIODS:
-            yield _onset(view, ERRORS, "Rate", ERROR_RATE, failed)
+        failing = failed.only(view.failing(view.failed)).times
+        if len(failing) >= SLOW_OF_PERIODS:
+            yield _onset(view, ERRORS, "Rate", ERROR_RATE, failed, failing)
 
 
-def _onset(view: VariantView, metric: str, statistic: str, limit: float, series: Series) -> Onset:
-    bad = [time for time in series.times if series.points[time] > limit]
+def _onset(
+    view: VariantView,
+    metric: str,
+    statistic: str,
+    limit: float,
+    series: Series,
+    bad: list[datetime],
+) -> Onset:
+    """The last time window of the bad periods."""
     start, last = runs(bad, PERIODS * view.period)[-1]
     before = series.between(view.measurements.start, start).without(bad).median
     since = series.only(time for time in bad if time >= start).median

@@ -69,16 +69,22 @@ def _of_update(view: VariantView) -> Iterator[Start]:
         yield Start(fleets.since, view.measurements.end, update.name)
 
 
-def after_starts(view: VariantView, slow: list[datetime]) -> list[Start]:
-    """The starts that explain slow periods: these follow them closely; none, when they do not."""
+def after_starts(
+    view: VariantView, slow: list[datetime], failed: Series | None = None
+) -> list[Start]:
+    """The starts that explain slow periods, or ``failed`` requests of these periods.
+
+    They follow the starts closely; none, when they do not.
+    """
+    weights = dict.fromkeys(slow, 1.0) if failed is None else failed.only(slow).points
     all_starts = [start for start in instance_starts(view) if not _lasting(view, start, slow)]
-    explained: dict[Start, int] = {}
-    for time in slow:
+    explained: dict[Start, float] = {}
+    for time, weight in weights.items():
         for start in reversed(all_starts):
             if start.first - view.period < time <= start.last + WARMING:
-                explained[start] = explained.get(start, 0) + 1
+                explained[start] = explained.get(start, 0) + weight
                 break
-    if not explained or sum(explained.values()) < MOST * len(slow):
+    if not explained or sum(explained.values()) < MOST * sum(weights.values()):
         return []
     for start in explained:
         # Slow before it already: then it is no consequence, whatever came after.
@@ -245,7 +251,7 @@ def _still(view: VariantView, starts: list[Start]) -> str:
 def early_errors(view: VariantView, failed: Series, *evidence: Evidence) -> Finding | None:
     """Errors only in the minutes after new instances began to serve, and not for good."""
     came, times = view.get("Invocations", "Sum"), view.failing(failed)
-    starts = after_starts(view, times)
+    starts = after_starts(view, times, failed)
     if not starts or times[-1] == came.times[-1]:
         return None
     before = sum(time <= starts[0].first - view.period for time in times)

@@ -16,7 +16,7 @@ from .findings import Evidence, Finding, Remedy, container_log
 from .new_version import with_deployment
 from .saturated import reason_of_saturation
 from .slow_container import queueing
-from .view import VariantView, runs
+from .view import VariantView, bulk, runs
 
 SERVER, CLIENT = "5XX errors", "4XX errors"
 UNANSWERED = "model errors that are neither 4XX nor 5XX"
@@ -98,12 +98,17 @@ def throttled(view: VariantView, refused: Series) -> str:
 
 def _limit(came: Series, refused: Series) -> float | None:
     """How many requests a second were let in; ``None`` where there is no limit."""
-    over = [t for t, v in came.points.items() if refused.points.get(t, 0) >= const.ERROR_RATE * v]
+    touched = [
+        t for t, v in came.points.items() if refused.points.get(t, 0) >= const.ERROR_RATE * v
+    ]
+    # A few single refusals, which are many where hardly anything came, show no limit.
+    few = refused.weighted_percentile(refused, const.ERROR_RATE) or 0
+    over = [t for t in touched if refused.points.get(t, 0) >= few]
     if len(over) < const.PERIODS:
         return None
     let_in = [came.points[t] - refused.points[t] for t in over]
     low, middle, high = quantiles(let_in, n=4)
-    free = sorted(v for t, v in came.points.items() if t not in set(over))
+    free = sorted(came.without(set(touched)).points.values())
     # Single periods apart: CloudWatch's minute may hold the end of a burst.
     most_free = free[int(0.95 * (len(free) - 1))] if free else 0.0
     most, least = max(came.points[t] for t in over), min(came.points.values())
@@ -138,52 +143,77 @@ def _too_many(view: VariantView, failed: Series, option: str) -> float:
 
 
 def _by_fullness(view: VariantView, failed: Series, option: str) -> Iterator[tuple[Series, float]]:
-    """The errors and their share, if they are too many: of full instances apart, if both are."""
+    """The errors and their share, if they are too many: of full instances apart, if both are.
+
+    Not apart where as large a share of the requests failed while the instances had room.
+    """
     whole = _too_many(view, failed, option)
-    full_times = _full_times(view, failed)
-    parts = failed.only(full_times), failed.without(full_times)
+    of_full = _of_full(view, failed)
+    parts = failed.only(of_full), failed.without(of_full)
     shares = [_too_many(view, part, option) for part in parts]
-    if all(shares):
+    if all(shares) and not _alike(*(_rate(view, part) for part in parts)):
         yield from zip(parts, shares, strict=True)
     elif whole:
         yield failed, whole
 
 
+def _rate(view: VariantView, failed: Series) -> float:
+    """Share of the requests that failed in the periods that hold most of the errors."""
+    most = bulk(failed)
+    return most.sum / view.get("Invocations", "Sum").only(most.points).sum
+
+
+def _alike(one: float, other: float) -> bool:
+    return max(one, other) < const.SAME_LOAD * min(one, other)
+
+
 def _full_times(view: VariantView, failed: Series) -> list[datetime]:
-    return [time for time in _times(failed) if view.saturation([time])]
+    return [time for time in failed.times if failed.points[time] and view.saturation([time])]
+
+
+def _of_full(view: VariantView, failed: Series) -> list[datetime]:
+    """When errors of full instances came: in periods in which these were full, and in those beside.
+
+    A period beside is nearly full, or has no more errors than its part of a full one.
+    """
+    full = failed.only(_full_times(view, failed))
+    times = full.times
+    for time in failed.without(full.points).times:
+        beside = full.only((time - view.period, time + view.period)).max or 0
+        used = max(view.utilization([time]).values(), default=0)
+        most = used / 100 * beside if used < const.NEARLY_FULL_PERCENT else math.inf
+        if beside and 0 < failed.points[time] <= most:
+            times.append(time)
+    return sorted(times)
 
 
 def _count(view: VariantView, failed: Series, words: str, share: float) -> Evidence:
-    times = sorted(t for t, v in failed.points.items() if v > 0)
-    worst = max(times, key=lambda t: failed.points[t])
-    came = view.get("Invocations", "Sum").sum
-    of_all = came and math.isclose(share, failed.sum / came)
+    most = bulk(failed)
+    worst = max(most.times, key=lambda t: failed.points[t])
+    came = view.get("Invocations", "Sum")
+    of_all = came.sum and math.isclose(share, failed.sum / came.sum)
     span = "window" if of_all else "worst stretch"
+    periods = sum(count > 0 for count in failed.points.values())
+    apart = f" ({most.sum:,.0f} in {len(most)} of them)" if len(most) < periods else ""
     return view.over(
-        times,
+        most.times,
         f"{failed.sum:,.0f} {words}, {percent(share)} of the requests of the {span}, in "
-        f"{len(times)} of {len(view.get('Invocations', 'Sum'))} periods, most at "
-        f"{view.measurements.clock(worst)}",
+        f"{periods} of {len(came)} periods{apart}, most at {view.measurements.clock(worst)}",
     )
-
-
-def _times(failed: Series) -> list[datetime]:
-    return sorted(time for time, count in failed.points.items() if count > 0)
 
 
 def _overloaded(view: VariantView, failed: Series, *evidence: Evidence) -> Finding | None:
     """LLD401 where full instances made requests wait."""
     times = _when_full(view, failed)
-    if view.saturation(times) is None or _each_works_alone(view, times):
+    if view.saturation(times, failed) is None or _each_works_alone(view, times):
         return None
     return view.cause("LLD401", *evidence)
 
 
 def _when_full(view: VariantView, failed: Series) -> list[datetime]:
     """When errors came; those of full instances alone, if most errors came then."""
-    full_times = _full_times(view, failed)
-    mostly = failed.only(full_times).sum >= const.MOST * failed.sum
-    return full_times if mostly else _times(failed)
+    mostly = failed.only(_of_full(view, failed)).sum >= const.MOST * failed.sum
+    return _full_times(view, failed) if mostly else bulk(failed).times
 
 
 def with_reason(view: VariantView, failure: Failure) -> Finding:
@@ -192,7 +222,7 @@ def with_reason(view: VariantView, failure: Failure) -> Finding:
     if finding.id != "LLD401":
         return finding
     times = _when_full(view, failure.errors)
-    full = view.saturation(times)
+    full = view.saturation(times, failure.errors)
     reason = reason_of_saturation(view, times)
     known = (full, *reason.evidence) if full else reason.evidence
     advised = replace(
@@ -211,7 +241,8 @@ def _each_works_alone(view: VariantView, times: list[datetime]) -> bool:
 
 
 def _server(view: VariantView, server: Series, counted: Evidence) -> Finding:
-    times = _times(server)
+    """Full instances come before the age of a start: an overload right after one is an overload."""
+    times = bulk(server).times
     if finding := (
         _overloaded(view, server, counted)
         or early_errors(view, server, counted)
@@ -225,7 +256,8 @@ def _server(view: VariantView, server: Series, counted: Evidence) -> Finding:
             words = f"they began with the deployment of {deployment.configuration} at {at}"
             shown.append(Evidence(words, deployment.time, times[-1] + view.period))
             break
-    confidence, used = "high" if len(shown) > 1 else "medium", view.utilization_words(times)
+    confidence = "high" if len(shown) > 1 else "medium"
+    used = view.utilization_words(times, server)
     log = container_log(view.measurements.endpoint, "the exception")
     return view.cause("LLD402", *shown, used, times=times, confidence=confidence, more=[log])
 
@@ -244,7 +276,7 @@ def _unanswered(view: VariantView, other: Series, counted: Evidence) -> Finding:
 
     The cause of the wait comes before the wait's length: full instances, new ones, few workers.
     """
-    times = _times(other)
+    times = bulk(other).times
     longest = view.get("ModelLatency", "Maximum").only(times)
     at_limit = [
         t
@@ -262,7 +294,7 @@ def _unanswered(view: VariantView, other: Series, counted: Evidence) -> Finding:
         return view.cause("LLD404", *shown, more=[log])
     if finding := queueing(view, times, *shown):
         return finding
-    used = view.utilization(times)
+    used = view.utilization(times, other)
     works = not used or max(used.values()) >= const.IDLE_PERCENT
     faster = [Remedy("instance_type", "a faster type")] if works else []
     return view.cause("LLD405", *shown, more=faster)
@@ -270,9 +302,8 @@ def _unanswered(view: VariantView, other: Series, counted: Evidence) -> Finding:
 
 def multi_model(view: VariantView) -> Iterator[Finding]:
     """Models that were not loaded when a request came."""
-    hits, wait = view.get("ModelCacheHit", "Average"), view.get("ModelLoadingWaitTime", "Average")
-    ratio = hits.weighted_mean(view.get("ModelCacheHit", "SampleCount"))
-    waited = wait.weighted_mean(view.get("ModelLoadingWaitTime", "SampleCount"))
+    hits, asked = (view.get("ModelCacheHit", name) for name in ("Average", "SampleCount"))
+    ratio, waited = hits.weighted_mean(asked), _mean(view, "ModelLoadingWaitTime")
     if ratio is None or ratio >= const.CACHE_HITS or waited is None:
         return
     limits = [
@@ -282,26 +313,35 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
     ]
     if limits and waited < 0.1 * min(limits):
         return
-    times = sorted(t for t, v in hits.points.items() if v < const.CACHE_HITS)
+    misses = Series({t: (1 - hit) * asked.points.get(t, 1) for t, hit in hits.points.items()})
+    times = bulk(misses).times
     parts = [
         f"{percent(1 - ratio)} of the requests waited for their model to load, "
         f"{milliseconds(waited)} on average"
     ]
     if loaded := view.get("LoadedModelCount", "Average"):
         parts.append(f"{loaded.mean:.0f} models loaded on average")
-    if unloads := view.get("ModelUnloadingTime", "SampleCount").sum:
+    unloads = view.get("ModelUnloadingTime", "SampleCount").sum
+    if unloads:
         parts.append(f"{unloads:,.0f} unloaded to make room")
-    memory = view.get("MemoryUtilization", "Average").only(times).mean
+    memory = view.get("MemoryUtilization", "Average").only(times).weighted_mean(misses)
     if memory is not None:
         parts.append(f"memory at {memory:.0f} %")
     shown, cause = ["; ".join(parts)], "LLD301"
-    download = view.get("ModelDownloadingTime", "Average").mean
-    load = view.get("ModelLoadingTime", "Average").mean
+    download, load = _mean(view, "ModelDownloadingTime"), _mean(view, "ModelLoadingTime")
+    few_unloads = (
+        unloads <= (1 - const.CACHE_HITS) * view.get("ModelLoadingTime", "SampleCount").sum
+    )
     if download is not None and load is not None:
         shown.append(f"download {milliseconds(download)}, load {milliseconds(load)} on average")
-        if download >= 2 * load and not unloads:
+        if download >= 2 * load and few_unloads:
             cause = "LLD302"
     yield view.cause(cause, *shown, times=times)
+
+
+def _mean(view: VariantView, metric: str) -> float | None:
+    """The mean over all samples, in whichever periods they are."""
+    return view.get(metric, "Average").weighted_mean(view.get(metric, "SampleCount"))
 
 
 def silence(view: VariantView) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from .failures import errors_by_kind, rate_limit
 from .findings import Evidence, Finding, Remedy, container_log, finding
 from .fleets import Fleets, aligned, asked, come_since, fleets_of
 from .measurements import EndedUpdate, Measurements, ObservedUpdate
-from .view import VariantView, runs
+from .view import VariantView, bulk, runs
 
 OF_UPDATES = ("LLD706", "LLD707", "LLD708")
 
@@ -318,7 +318,7 @@ def _failing_variant(
     """Errors since the update and not before, at the same load; and not of the old fleet alone."""
     view, failed = stretch.view, _failed(stretch.view, kind)
     inside = stretch.inside(failed)
-    first = min(time for time in inside.times if inside.points[time] > 0)
+    first = bulk(inside).times[0]
     now = _share(inside, stretch.inside(view.requests))
     was = stretch.failed_before(failed, view.requests, first)
     of_old = _failed(fleets.old, kind) if fleets.old else Series()

@@ -16,6 +16,8 @@ from .findings import Evidence, Finding, Remedy, finding
 from .measurements import Measurements, Rise, VariantReading, rises, serving
 
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
+ALIKE = Series()
+"""Weights of periods that count alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,22 @@ def runs(times: list[datetime], gap: timedelta) -> list[tuple[datetime, datetime
         else:
             runs.append((time, time))
     return runs
+
+
+def bulk(counts: Series) -> Series:
+    """The periods that hold most of what was counted: a few events in others say nothing of it.
+
+    These are the fewest that hold four fifths, and those with half as many as the least of them.
+
+    >>> start = datetime(2026, 11, 20)
+    >>> errors = dict(enumerate([0, 900, 500, 300, 1, 0, 2]))
+    >>> series = Series({start + n * timedelta(minutes=1): v for n, v in errors.items()})
+    >>> list(bulk(series).points.values())
+    [900, 500, 300]
+    """
+    least = counts.weighted_percentile(counts, 1 - const.MOST) or 0
+    kept = {t: v for t, v in counts.points.items() if v > 0 and v >= const.HALF * least}
+    return Series(dict(sorted(kept.items())))
 
 
 @dataclass(frozen=True)
@@ -202,10 +220,13 @@ class VariantView:
             found.append(self.over(times, text))
         return tuple(found)
 
-    def utilization(self, times: list[datetime]) -> dict[str, float]:
-        """Mean percent of the whole instance by CPU and GPU at these times, where known."""
+    def utilization(self, times: list[datetime], weights: Series = ALIKE) -> dict[str, float]:
+        """Mean percent of the whole instance by CPU and GPU at these times, where known.
+
+        With ``weights`` a period counts by what it holds, such as errors.
+        """
         used = {name: self.get(f"{name}Utilization", "Average") for name in ("CPU", "GPU")}
-        means = {name: series.only(times).mean for name, series in used.items()}
+        means = {name: series.only(times).weighted_mean(weights) for name, series in used.items()}
         return {name: mean for name, mean in means.items() if mean is not None}
 
     @cached_property
@@ -279,15 +300,20 @@ class VariantView:
         return self.get("Invocations", "Sum") or self.get("ModelLatency", "SampleCount")
 
     def failing(self, failed: Series) -> list[datetime]:
-        """When a share of the requests failed that counts."""
-        came = self.requests
+        """When a share of the requests failed that counts, and with them most of those that failed."""
+        came, failed = self.requests, bulk(failed)
         least = {t: const.ERROR_RATE * came.points[t] for t in came.times}
         return [t for t, few in least.items() if failed.points.get(t, 0) >= few > 0]
 
     @cached_property
+    def failed(self) -> Series:
+        """Requests that failed on SageMaker's side or the container's."""
+        return failed_requests({name: self.get(name, "Sum") for name in FAILURES})
+
+    @cached_property
     def failed_share(self) -> Series:
         """Share of the requests that failed on SageMaker's side or the container's."""
-        errors = failed_requests({name: self.get(name, "Sum") for name in FAILURES}).points
+        errors = self.failed.points
         asked = {t: count for t, count in self.get("Invocations", "Sum").points.items() if count}
         return Series({time: errors.get(time, 0) for time in asked}).per(Series(asked))
 
@@ -390,11 +416,11 @@ class VariantView:
         """What shows that the instances were full in the bad periods."""
         return self.saturation(self.bad_times)
 
-    def saturation(self, times: list[datetime]) -> Evidence | None:
+    def saturation(self, times: list[datetime], weights: Series = ALIKE) -> Evidence | None:
         """What shows that the instances were full at these times; ``None`` when nothing does."""
         if not times:
             return None
-        used = self.utilization(times)
+        used = self.utilization(times, weights)
         overload = self.overloaded(times)
         full = {name: value for name, value in used.items() if value >= const.SATURATED_PERCENT}
         # Without a known utilization (Neuron has no metric) the load decides; idle CPUs under too
@@ -409,9 +435,10 @@ class VariantView:
         """Whether CPU or GPU were full at these times, whatever the load was."""
         return max(self.utilization(times).values(), default=0) >= least
 
-    def utilization_words(self, times: list[datetime]) -> str:
+    def utilization_words(self, times: list[datetime], weights: Series = ALIKE) -> str:
         """CPU and GPU in words; says so where there is no data."""
-        used = ", ".join(f"{name} at {v:.0f} %" for name, v in self.utilization(times).items())
+        means = self.utilization(times, weights)
+        used = ", ".join(f"{name} at {v:.0f} %" for name, v in means.items())
         return f"{used} of the whole instance" if used else "no utilization published"
 
     @property

@@ -14,17 +14,7 @@ from .. import thresholds as const
 from ..events import after_starts, cold, deployed_near
 from ..findings import Evidence
 from ..view import VariantView, runs
-from .pattern import (
-    CONTAINER_ERRORS,
-    MINUTE,
-    Matched,
-    all_slow,
-    hit_words,
-    kept,
-    same_load,
-    share,
-    slower,
-)
+from .pattern import MINUTE, Matched, all_slow, hit_words, kept, same_load, share, slower
 from .recurring import rhythm
 
 _NOT_ASKED = "scaling did not request it"
@@ -46,9 +36,9 @@ def flapping(view: VariantView) -> Iterator[Matched]:
     fewer = [t for t in slow if counts.points.get(t, 0) < (counts.max or 0) - 0.5]
     if not after_starts(view, slow) and len(fewer) < const.MOST * len(slow):
         slow = []
-    errors = [view.get(metric, "Sum").points for metric in reversed(CONTAINER_ERRORS)]
-    failing = [time for points in errors for time, count in points.items() if count]
-    explains = frozenset((*slow, *(failing if after_starts(view, failing) else ())))
+    failing = view.failing(view.failed)
+    of_starts = after_starts(view, failing, view.failed)
+    explains = frozenset((*slow, *(failing if of_starts else ())))
     apart = sum((t - earlier) / MINUTE for earlier, t in turns) / len(turns)
     text = (
         f"{len(done)} scaling activities between {min(sizes):.0f} and {max(sizes):.0f} instances, "

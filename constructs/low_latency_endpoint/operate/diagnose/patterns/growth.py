@@ -156,7 +156,7 @@ def saw_tooth(view: VariantView) -> Iterator[Matched]:
             "instances restarted"
         ),
         *([Evidence("; ".join(hit), *span)] if hit else []),
-        risk=not failed and (not slow or kept(view, slow)),
+        risk=explained.isdisjoint(view.failing(view.failed)) and (not slow or kept(view, slow)),
     )
     yield Matched(finding, frozenset(explained), errors=True)
 
