@@ -102,7 +102,7 @@ def diagnose(
         settings = settings or usual_settings("diagnose", options.profile, options.region)
         endpoint, stated = stated_name(settings, options.profile, options.region, endpoint)
         options.region = options.region or stated
-    diagnosis = _diagnose(endpoint, options)
+    diagnosis = _diagnose(endpoint, options, settings)
     if options.html is not None:
         with progress_on_terminal("Page"):
             _write_page(diagnosis, options.html)
@@ -129,11 +129,13 @@ def _write_page(diagnosis: Diagnosis, path: Path) -> None:
         ) from error
 
 
-def _diagnose(endpoint: str, options: DiagnosisOptions) -> Diagnosis:
+def _diagnose(endpoint: str, options: DiagnosisOptions, settings: Path | None) -> Diagnosis:
+    """What was found; the prices of a settings file say what fewer instances save."""
     from ..account.clock import account_now
     from ..account.queries import PREFIXES
     from ..account.sessions import open_clients
     from ..operate.diagnose import diagnose
+    from ..settings import load_settings
     from .options import CLIENT_LATENCY_FORM, parse_latencies, parse_targets
 
     now = account_now()
@@ -151,6 +153,7 @@ def _diagnose(endpoint: str, options: DiagnosisOptions) -> Diagnosis:
             region=region,
             targets=targets,
             client_latency=measured,
+            prices=load_settings(settings).prices if settings else {},
             progress=progress,
         )
 

@@ -193,11 +193,11 @@ def test_no_alarm_that_is_on_is_called_healthy(kind: str, run: Run) -> None:
     alarm = _alarms_by_kind().get(kind)
     if alarm is None:
         pytest.skip("an alarm of other endpoints")
-    account = Scenario().account()
+    of_gpu = kind in ("GPUUtilization", "GPUMemoryUtilization")
+    scenario = Scenario(instance_type="ml.g5.xlarge") if of_gpu else Scenario()
+    account = scenario.account()
     state = {"AlarmName": "made", "StateValue": "ALARM", "StateUpdatedTimestamp": account.start}
     account.alarms.append({**_resolved(alarm), **state})
-    if kind in ("GPUUtilization", "GPUMemoryUtilization"):
-        account.configuration["ProductionVariants"][0]["InstanceType"] = "ml.g5.xlarge"
     made = run(account)
     assert made.healthy is False
     assert "LLD710" in {finding.id for finding in made.findings}

@@ -288,7 +288,6 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
     "a batch ten times the usual load": lambda: Scenario(
         tps=between(20, 35, 6000, 600), cpu=between(20, 35, 80, 20)
     ),
-    "a GPU that is always full": lambda: Scenario(instance_type="ml.g5.xlarge", gpu=constant(99)),
     "one worker, fast enough": lambda: _small(),
     "a burstable type at its baseline, fast enough": lambda: _small(
         instance_type="ml.t2.medium", cpu=constant(20)

@@ -39,6 +39,7 @@ def but(cause: str, fault: str, words: str, instead: str = "", **changes: Any) -
 
 
 _FULL = "a saturated fleet at its maximum"
+_HARDLY_USED = "a fleet at its planned peak that hardly uses its CPU"
 #: Ten times as many in flight, as latency is ten times as high at the same rate.
 _MORE_IN_FLIGHT = from_minute(20, 24, 240)
 
@@ -118,6 +119,40 @@ NEAR_MISSES = (
         deployed=None,
     ),
     but("LLD145", "a policy that somebody deleted", "a policy", "LLD110", scaling=up_to(16)),
+    but(
+        "LLD147",
+        "full instances that are fast enough, and nothing scales",
+        "at 78 %",
+        cpu=constant(78),
+    ),
+    but(
+        "LLD147",
+        "full instances that are fast enough, and nothing scales",
+        "for a quarter of an hour, and scaling may add some",
+        cpu=between(20, 35, 95, 45),
+        scaling=up_to(16),
+    ),
+    but(
+        "LLD147",
+        "full instances that are fast enough, and nothing scales",
+        "slow",
+        "LLD105",
+        latency=slow(0, 60, 300),
+    ),
+    but("LLD148", _HARDLY_USED, "a third of it in one minute", cpu=between(30, 31, 33, 12)),
+    but("LLD148", _HARDLY_USED, "an hour below its peak", tps=constant(500)),
+    but("LLD148", _HARDLY_USED, "as few as there may be", instances=constant(2), tps=constant(600)),
+    but(
+        "LLD148", _HARDLY_USED, "without a metric of its Inferentia", instance_type="ml.inf2.xlarge"
+    ),
+    but(
+        "LLD148",
+        _HARDLY_USED,
+        "one of its few CPUs is busy",
+        instance_type="ml.m5.xlarge",
+        cpu=constant(25),
+    ),
+    but("LLD148", _HARDLY_USED, "without requests", tps=constant(0)),
     but(
         "LLD122",
         "a fleet that goes out and in at the same load",

@@ -24,7 +24,18 @@ _VERSIONS = ("LLD702", "LLD706", "LLD707", "LLD708")
 _LATE = ("LLD1", "LLD301", "LLD302", "LLD405", "LLD50", "LLD601", *_VERSIONS)
 _ERRORS = ("LLD1", "LLD40", "LLD701", *_VERSIONS)
 _FULL = (
-    *("LLD10", "LLD110", "LLD111", "LLD112", "LLD124", "LLD135", "LLD144", "LLD145", "LLD401"),
+    *(
+        "LLD10",
+        "LLD110",
+        "LLD111",
+        "LLD112",
+        "LLD124",
+        "LLD135",
+        "LLD144",
+        "LLD145",
+        "LLD147",
+        "LLD401",
+    ),
     *_VERSIONS,
 )
 _TOKENS = ("LLD137", "LLD138", "LLD139", "LLD140", "LLD141", "LLD142", "LLD143", "LLD10")
@@ -58,12 +69,15 @@ _CAUSES: dict[str, tuple[str, ...]] = {
     OUT_OF_ZONE: ("LLD804",),
 }
 ALARM_KINDS = tuple(_CAUSES)
+_NEVER_A_CAUSE = ("LLD148",)  # hardware that is hardly used makes nobody wait
 NO_CAUSE_OF_CALLERS = (SHADOW, BOTH_FLEETS)
 """Alarms of which callers see nothing: a shadow's, and what holds pages back during a deployment."""
 
 
 def explains(kind: str, name: str) -> bool:
     """Whether a finding can be the cause of an alarm of this kind."""
+    if name in _NEVER_A_CAUSE:
+        return False
     return name.startswith(_CAUSES.get(kind, ("LLD",)))
 
 

@@ -20,6 +20,7 @@ from ...account.metrics import MetricSeries, Series, statistic_of
 from ...account.queries import TOKEN_TIMES
 from ...account.scaling import Activity, ScalingReading
 from ...facts.instance_types import InstanceFacts, instance_facts
+from ...facts.prices import Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,7 @@ class Measurements:
     unstarted: Unstarted | None = None
     client_latency: Mapping[str, float] = field(default_factory=dict)
     canary: tuple[ZoneReading, ...] = ()  # by client zone
+    prices: Mapping[str, Price] = field(default_factory=dict)  # of an instance for an hour, by type
     unknown: tuple[Unknown, ...] = ()
     absent: tuple[str, ...] = ()
 

@@ -47,6 +47,7 @@ from ...account.stacks import owner_of, stack_description, template
 from ...account.updates import update_changes
 from ...errors import rule
 from ...facts.container_metrics import server_of
+from ...facts.prices import Price
 from ...plan.decisions import PLAN_METADATA, values_in_template
 from ...plan.plan import DEFAULT_OVERHEAD_SHARE
 from ...report.numbers import milliseconds
@@ -101,6 +102,7 @@ def diagnose(
     # Milliseconds that callers may wait, by statistic; else of the alarms, else of the plan.
     targets: Mapping[str, float] | None = None,
     client_latency: Mapping[str, float] | None = None,  # milliseconds that callers measured
+    prices: Mapping[str, Price] | None = None,  # of an instance for an hour, by type
     progress: Callable[[str], None] = lambda text: None,
 ) -> Diagnosis:
     """Explain an endpoint's latency and errors in a window: ``LLA101``, ``LLD901``, ``LLA102``."""
@@ -168,6 +170,7 @@ def diagnose(
         unstarted=unstarted,
         client_latency=dict(client_latency or {}),
         canary=canary or (),
+        prices=dict(prices or {}),
         unknown=(*account.unknown, *_unscaled(deployed_endpoint)),
         absent=tuple(_absent(listed, variants)),
     )

@@ -15,11 +15,13 @@ ERROR_RATE = 0.01  # as the library's own alarm on errors
 LEAST_ERRORS = 5
 CACHE_HITS = 0.95
 
-# Percent of the whole instance. AWS's post on load testing: 60 to 70 is good, from 80 to 90 take more
-# or larger instances, and below 50 "it's not your hardware but something at the container or model
-# level".
+# Percent of the whole instance. AWS's post on load testing: "we suggest around 60-70%", "around 80-90%
+# [...] pick an instance with greater compute/memory", "less than 30% [...] scale down your instance
+# type"; and with errors, where use is low, "it's not your hardware but something at the container or
+# model level". It gives no number for low: 50 is assumed.
+USED_PERCENT, UNDERUSED_PERCENT, ADVISED_PERCENT = 80.0, 30.0, 65.0
 SATURATED_PERCENT, NEARLY_FULL_PERCENT = 85.0, 70.0
-ADVISED_PERCENT, IDLE_PERCENT, IDLE_GPU_PERCENT = 65.0, 50.0, 3.0
+IDLE_PERCENT, IDLE_GPU_PERCENT = 50.0, 3.0
 AT_REST_PERCENT = 5.0  # the server's and the agents' own work (assumed)
 FULL_MEMORY_PERCENT, FULL_DISK_PERCENT = 90.0, 90.0
 FULL_CACHE_PERCENT, PREEMPTING_PERCENT = 90.0, 97.0  # of the KV cache
@@ -38,6 +40,7 @@ HALF, BY_UPDATE = 0.5, 0.25  # share of periods that are slow, and of it at most
 PAUSE, LONGER_PAUSE = timedelta(minutes=5), 5  # and so many times the usual distance of requests
 TURNS_APART = timedelta(hours=1)  # of scaling that flaps: a day has two
 EDGE = timedelta(minutes=5)  # of a window: what begins in it may have been there before
+DAY, ASKED = timedelta(days=1), timedelta(hours=1)  # of a window that has its peak: with requests
 LOOK_BACK = timedelta(minutes=15)  # what began before the window may still be felt in it
 DEPLOYMENT = timedelta(hours=8)  # longest from a configuration's creation to the deployment's end
 

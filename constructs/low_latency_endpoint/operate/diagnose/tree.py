@@ -19,6 +19,7 @@ from .endpoint_state import drifted, endpoint_state, unless_deployed
 from .events import after_starts, cold_start, colder, within_minutes
 from .failures import Failure, errors, multi_model, silence, with_reason
 from .findings import Evidence, Finding, Remedy, most_certain_first
+from .hardware import use_of_hardware
 from .measurements import Measurements
 from .new_version import new_version, with_deployment
 from .paths import paths
@@ -160,8 +161,9 @@ def walk(measurements: Measurements) -> list[Finding]:
     findings = [*endpoint_state(measurements), *paths(measurements)]
     for variant in measurements.variants:
         view = VariantView(measurements, variant)
-        for finding in _variant(view):
-            findings.append(noted(view, with_effective_changes(variant, finding)))
+        found = list(_variant(view))
+        found += use_of_hardware(view, found)
+        findings += (noted(view, with_effective_changes(variant, finding)) for finding in found)
     if not any(finding.id == "LLD707" for finding in findings):
         findings += rolling_back(measurements)
     by_hand = list(drifted(measurements, findings))
@@ -281,7 +283,7 @@ def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[F
     if view.slow_times:
         yield from each_cause(view, parts, _cause)
         return
-    # Nobody said how fast it must be, or it is fast enough: full instances are still news.
+    # Nobody said how fast it must be: full instances are news. Fast enough ones are LLD147's.
     apart = list(skew(view, full=False))
     yield from apart
     # A GPU that makes tokens is busy whenever it does; its tokens are judged themselves.

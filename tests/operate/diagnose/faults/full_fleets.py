@@ -220,6 +220,34 @@ ROWS = {
         gpu=from_minute(25, 25, 30),
         latency=slow(25, 60, 300),
     ),
+    "LLD147: full instances that are fast enough, and nothing scales": fault(
+        "CPU at 95 % of the whole instance for 60 min",
+        "instances: {min: 12, initial: 12, max: 24} & scaling: {enabled: true} & instance_type",
+        cpu=constant(95),
+        scaling=None,
+    ),
+    # 8 x 82 / 65: at the target, which asks for no more.
+    "LLD147: instances at 82 %, below their scaling target": fault(
+        "CPU at 82 % of the whole instance for 60 min & only 4,500 invocations",
+        "throughput.tps_per_instance & instances: {min: 11",
+        cpu=constant(82),
+    ),
+    "LLD147: a GPU that is always full": fault(
+        "GPU at 99 % of the whole instance for 60 min",
+        "instances: {min: 13",
+        instance_type="ml.g5.xlarge",
+        gpu=constant(99),
+    ),
+    # 600 a second are 4.6 times 200 x 0.65.
+    "LLD148: a fleet at its planned peak that hardly uses its CPU": fault(
+        "CPU at most 12 % of the whole instance in 1 hour & 8 instances at the busiest time"
+        " & up to 600 requests a second, planned for 600"
+        " & 5 would do (by the throughput of the load test), which saves 3 instances of ml.m5.12xlarge",
+        "instances: {min: 5, initial: 5, max: 8} & scaling: {enabled: true} & instance_type",
+        cpu=lambda m: 12 if m == 30 else 11,
+        scaling=None,
+        planned={"peak TPS": 600.0, "TPS per instance": 200.0, "safety factor": 0.65},
+    ),
     "LLD601: a spike shorter than scaling can follow": fault(
         "3,600 requests a second in the spike, 600 in the median",
         # 3,600 x 60 / 7,800 = 27.7; the most that scaling may start now is 16.
