@@ -35,7 +35,6 @@ from low_latency_endpoint.load_test.search.judging import (
     quantile_of,
     without_prefix,
 )
-from low_latency_endpoint.load_test.search.run_plans import SearchPlan, TimeLeft, time_left
 from low_latency_endpoint.options.load import TokenTraffic
 
 GOAL = LatencyGoal({"p99": 0.2})
@@ -168,9 +167,3 @@ def test_names_of_statistics() -> None:
 def test_requests_that_pile_up() -> None:
     assert piles_up([100 * second for second in range(1, 10)])
     assert not piles_up([1, 1, 1, 2, 2, 3, 2, 3, 4])
-
-
-def test_how_long_a_search_takes() -> None:
-    assert TimeLeft(95, 610).text == "2 to 11 min"
-    # Of the half that is left after rising, four steps bisect to 5 %; one rises into it.
-    assert time_left(SearchPlan(GOAL), whole_minutes=False) == TimeLeft(least=100.0, most=445.0)

@@ -189,23 +189,6 @@ def test_a_search_that_is_stopped_keeps_its_limit_so_far_as_a_lower_bound(
         read_found_limit(file, accept_lower_bound=True)
 
 
-def test_how_long_is_left_is_said_before_each_step_and_is_true() -> None:
-    generator, said = FakeGenerator(), []
-
-    def emit(event: StepEvent) -> None:
-        if event.began:
-            said.append((event.purpose, event.left, generator.sent_seconds))
-
-    run(limit_plan(SearchPlan(GOAL, 60, instances=1, poisson=False)), generator, emit)
-    bisecting = [each for each in said if each[0] in ("bisect", "confirm")]
-    assert len(bisecting) >= 5
-    for _, left, before in bisecting:
-        assert left.least <= generator.sent_seconds - before + 1 <= left.most + 1
-    assert [left.most for _, left, _ in bisecting] == sorted(
-        (left.most for _, left, _ in bisecting), reverse=True
-    )
-
-
 def test_no_step_sends_the_prompts_of_another() -> None:
     plan = rate_plan([50, 100], seconds=4, goal=GOAL)
     same, apart = FakeGenerator(), FakeGenerator()

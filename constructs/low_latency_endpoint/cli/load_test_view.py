@@ -9,6 +9,7 @@ from ..load_test.engine.target import Target
 from ..load_test.search.load_testing import StepEvent
 from ..load_test.search.measured_steps import MeasuredStep
 from ..load_test.search.run_plans import RunPlan
+from ..load_test.search.search_time import about
 from ..load_test.search.steps_table import step_columns, steps_table
 from ..report.document import Part, Sentence
 from ..report.numbers import readable
@@ -53,12 +54,9 @@ class LoadTestDisplay(LiveDisplay):
                 + ")"
             )
             if event.left is not None:
-                self._now.append(f"; {event.left.text} left")
-                if event.number == 1:
-                    self.note(
-                        f"The search takes {event.left.text}, longer where the limit lies far "
-                        "above the first rate or is not confirmed at once."
-                    )
+                self._now.append(f"; {about(event.left)} left")
+            if event.announcement:
+                self.note(event.announcement)
             if event.waits >= 1:
                 self._line(
                     f"{event.step.name}: settles for {event.step.settle_seconds:.0f} s, so "
@@ -72,7 +70,7 @@ class LoadTestDisplay(LiveDisplay):
                 f"{p.rate:,.0f}/s answered, p50 {milliseconds(p.p50)}, "
                 f"p99 {milliseconds(p.p99)}",
                 (f", {p.failed:,} failed" if p.failed else "", "red"),
-                "" if event.left is None else f"; {event.left.after(p.seconds).text} left",
+                "" if event.left is None else f"; {about(event.left - p.seconds)} left",
                 (
                     f"; send lag p99 {milliseconds(p.send_lag_p99)}, generator "
                     f"{p.cpu_share:.0%} of a core",

@@ -102,6 +102,14 @@ def looks_of(
     )
 
 
+def earliest_hold(looks: Looks, rate: float) -> float:
+    """Seconds after which a step of that rate is said to hold if nothing speaks against it."""
+    blocks = _FEWEST_BLOCKS * max(1.0, _BLOCK_ANSWERS / rate)
+    least = min(blocks, looks.whole)
+    moments = zip(looks.seconds, looks.holds, strict=True)
+    return next((at for at, error in moments if error and at >= least), looks.seconds[-1])
+
+
 def errors_need(goal: LatencyGoal, failures_worth: float) -> float:
     """Fewest requests of a confirming step that can show the allowed share of errors."""
     if not goal.allowed_errors:

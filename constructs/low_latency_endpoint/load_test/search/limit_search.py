@@ -16,11 +16,11 @@ from ..engine.arrivals import ConstantArrivals, PoissonArrivals
 from ..engine.failure_causes import cause_of_most, not_the_instances
 from ..engine.latencies import IMPOSSIBLE
 from ..engine.steps import Step
-from .early_verdict import Looks, looks_of
+from .early_verdict import Looks
 from .judging import Judgement, LatencyGoal, why_unclear
 from .measured_steps import MeasuredStep
 from .reached import check_answered, check_reached
-from .run_plans import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_seconds, settled
+from .run_plans import RISE, SearchPlan, settle_seconds, settled
 from .steadiness import NOT_ALIKE, minutes_text, unsteadiness
 
 INSTANCES_KNOWN = rule(
@@ -30,8 +30,6 @@ INSTANCES_KNOWN = rule(
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
 
-# A step that shows the way ends unclear after this share of its time, when the rest would not tell.
-_ENOUGH = 0.5
 _DOWN_AT_MOST = 8  # halvings of the first rate before the search gives up
 _STEPS_AT_MOST = 60
 # How often a confirming step may be limited by a generator that a busy machine held up.
@@ -358,9 +356,7 @@ class _Search:
         seconds = self.plan.seconds_at(rate)
         for again in (False, True):
             step = self._step(rate, seconds)
-            looks = looks_of(
-                self.plan.goal, _ENOUGH * seconds, seconds, rate, hold_error=GUIDE_ERROR
-            )
+            looks = self.plan.guide_looks(rate)
             measured = self._load(
                 step, "repeat" if again else purpose, looks, self._bracket_now(rate)
             )
@@ -441,20 +437,9 @@ class _Search:
         MeasuredStep
             Of steps that the generator limited the last, where it limited all.
         """
-        goal = self.plan.goal
-        seconds = self.plan.seconds_at(rate)
         worth = self._failures_worth
         longest = self.plan.confirms_for(rate, worth)
-        looks = looks_of(
-            goal,
-            longest,
-            longest,
-            rate,
-            hold_error=1 - goal.confidence,
-            holds_from=seconds,
-            latency_ends=CONFIRMS_FOR * seconds,
-            failures_worth=worth,
-        )
+        looks = self.plan.confirming_looks(rate, worth)
         for _ in range(_CONFIRMATIONS):
             step = self._step(rate, longest, confirms=True)
             measured = self._load(step, "confirm", looks, 1.0)

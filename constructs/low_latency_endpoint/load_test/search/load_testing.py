@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from ...account.calls import Account
 from ...account.clock import WALL_CLOCK, AccountClock, keeps_own_time, read_clock
@@ -22,8 +23,9 @@ from .limit_search import find_limit, limit_so_far
 from .measured_steps import MeasuredStep, judged
 from .reached import check_answered, check_reached
 from .result_file import LoadTestReport, LoadTestRun
-from .run_plans import RunPlan, SearchPlan, TimeLeft, time_left
+from .run_plans import RunPlan
 from .saturation import fleet_not_planned, fleet_scales, verdicts
+from .search_time import announcement, seconds_left
 from .serving import (
     JoinedMetrics,
     ServingFleet,
@@ -54,7 +56,8 @@ class StepEvent:
     of: int | None  # the number of steps where it is known before
     purpose: str
     waits: float  # seconds by which it settles longer, to count from a full minute
-    left: TimeLeft | None  # of a search, from the step's beginning
+    left: float | None  # of a search the seconds from the step's beginning, if its limit is near
+    announcement: str = ""  # how long the search takes, with the first rate
     progress: Progress | None = None
     measured: MeasuredStep | None = None
 
@@ -77,11 +80,33 @@ def _on_whole_minutes(step: Step, now: float) -> Step:
     return replace(step, seconds=step.seconds + longer, settle_seconds=step.settle_seconds + longer)
 
 
-def _left(plan: RunPlan, search: SearchPlan, step: Step, bracket: float) -> TimeLeft:
-    rate = None if step.arrivals is None else step.arrivals.rate_at(0, step.seconds)
-    if bracket <= 1:
-        bracket = 1 + search.precision  # nothing is left but confirming
-    return time_left(search, rate, bracket, whole_minutes=plan.whole_minutes)
+def _event(
+    plan: RunPlan,
+    done: Sequence[MeasuredStep],
+    step: Step,
+    planned: Step,
+    purpose: str,
+    bracket: float,
+) -> StepEvent:
+    """A step that begins.
+
+    Returns
+    -------
+    StepEvent
+        Of a search, as soon as its rates are known, with the time that is left.
+    """
+    begun = StepEvent(
+        step, len(done) + 1, len(plan.steps) or None, purpose, step.seconds - planned.seconds, None
+    )
+    if plan.search is None or step.arrivals is None:
+        return begun
+    rate = step.arrivals.rate_at(0, step.seconds)
+    whole_minutes = {"whole_minutes": plan.whole_minutes}
+    earlier = takewhile(lambda measured: measured.purpose == "confirm", reversed(done))
+    left = seconds_left(plan.search, rate, bracket, confirming=len(list(earlier)), **whole_minutes)
+    is_first = all(measured.purpose == "alone" for measured in done)
+    announced = announcement(plan.search, rate, **whole_minutes) if is_first else ""
+    return replace(begun, left=left, announcement=announced)
 
 
 def run(
@@ -99,19 +124,12 @@ def run(
     def measure(
         step: Step, purpose: str, looks: Looks | None = None, bracket: float = 0.0
     ) -> MeasuredStep:
-        planned = step.seconds
+        planned = step
         step = replace(step, first_number=numbers * len(done))
         # A step that may end any moment has no minute to itself; the one that confirms has.
         if plan.whole_minutes and (looks is None or purpose == "confirm"):
             step = _on_whole_minutes(step, clock())
-        begun = StepEvent(
-            step,
-            len(done) + 1,
-            len(plan.steps) or None,
-            purpose,
-            step.seconds - planned,
-            None if plan.search is None else _left(plan, plan.search, step, bracket),
-        )
+        begun = _event(plan, done, step, planned, purpose, bracket)
         emit(begun)
         timeline: list[Progress] = []
         early = None if looks is None else EarlyVerdict(plan.goal, step, looks)

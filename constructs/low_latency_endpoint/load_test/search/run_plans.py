@@ -1,4 +1,4 @@
-"""What a load test is to do: fixed steps, or a search for the limit; how long it takes, how it is judged."""
+"""What a load test is to do: fixed steps, or a search for the limit; how long they are, how they are judged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...report.numbers import readable
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals, RampArrivals
 from ..engine.steps import Step
 from .bounds import samples_for
-from .early_verdict import EARLIEST, errors_need
+from .early_verdict import Looks, errors_need, looks_of
 from .judging import LatencyGoal, is_mean, quantile_of
 
 LOAD_FORM = rule(
@@ -41,6 +41,8 @@ PRECISION = Range(
 GUIDE_ERROR = 0.2
 #: From one rate to the next while they hold.
 RISE = 2.0
+#: A step that shows the way ends unclear after this share of its time, when the rest would not tell.
+ENOUGH = 0.5
 #: How much longer than others the step may become that confirms; and for the sake of the errors.
 CONFIRMS_FOR = 2
 _CONFIRMS_AT_MOST = 5
@@ -105,10 +107,10 @@ class SearchPlan:
 
         With some requests to spare, unless they take ten times as long as a step should.
         """
-        fewest = _FEWEST * self._needed / rate
+        fewest = _FEWEST * self.needed / rate
         if fewest > _LONGEST * self.seconds:
             return math.inf
-        return max(self.seconds, fewest, min(_SPARE * self._needed / rate, _LONGER * self.seconds))
+        return max(self.seconds, fewest, min(_SPARE * self.needed / rate, _LONGER * self.seconds))
 
     def confirms_for(self, rate: float, failures_worth: float = 1.0) -> float:
         """How long a step may take that confirms a rate.
@@ -120,8 +122,29 @@ class SearchPlan:
         for_errors = _FEWEST * errors_need(self.goal, failures_worth) / rate
         return for_errors if twice < for_errors <= _CONFIRMS_AT_MOST * self.seconds else twice
 
+    def guide_looks(self, rate: float) -> Looks:
+        """When a step is looked at that shows the way."""
+        seconds = self.seconds_at(rate)
+        return looks_of(self.goal, ENOUGH * seconds, seconds, rate, hold_error=GUIDE_ERROR)
+
+    def confirming_looks(self, rate: float, failures_worth: float = 1.0) -> Looks:
+        """When a step is looked at that confirms a rate."""
+        seconds = self.seconds_at(rate)
+        longest = self.confirms_for(rate, failures_worth)
+        return looks_of(
+            self.goal,
+            longest,
+            longest,
+            rate,
+            hold_error=1 - self.goal.confidence,
+            holds_from=seconds,
+            latency_ends=CONFIRMS_FOR * seconds,
+            failures_worth=failures_worth,
+        )
+
     @property
-    def _needed(self) -> int:
+    def needed(self) -> int:
+        """Fewest requests that can show the goal's highest percentile to be held."""
         quantiles = [quantile_of(name) for name in self.goal.targets if not is_mean(name)]
         return max(
             (samples_for(quantile, self.goal.confidence) for quantile in quantiles), default=30
@@ -130,7 +153,7 @@ class SearchPlan:
     @property
     def slowest_rate(self) -> float:
         """The rate from which on no step becomes longer than wanted."""
-        return _SPARE * self._needed / self.seconds
+        return _SPARE * self.needed / self.seconds
 
 
 def settle_seconds(seconds: float, *, kept: bool = True) -> float:
@@ -141,45 +164,6 @@ def settle_seconds(seconds: float, *, kept: bool = True) -> float:
 def settled(name: str, seconds: float, settle: float, seed: int, **load: Any) -> Step:
     """A step that counts for so many seconds, after its settling; ``load`` is arrivals or users."""
     return Step(name, seconds + settle, seed=seed, settle_seconds=settle, **load)
-
-
-@dataclass(frozen=True)
-class TimeLeft:
-    """How long the rest of a search sends, the step that begins included; seconds."""
-
-    # if every verdict is clear at once, or none before its step's end. Rising further, a limit that
-    # is not confirmed at once, and a lower rate that holds for certain, come on top.
-    least: float
-    most: float
-
-    def after(self, seconds: float) -> TimeLeft:
-        """So much later."""
-        return TimeLeft(max(0.0, self.least - seconds), max(0.0, self.most - seconds))
-
-    @property
-    def text(self) -> str:
-        """For people."""
-        return f"{math.ceil(self.least / 60)} to {math.ceil(self.most / 60)} min"
-
-
-def time_left(
-    plan: SearchPlan, rate: float | None = None, bracket: float = RISE, *, whole_minutes: bool
-) -> TimeLeft:
-    """How long a search takes from here."""
-    steps = max(0, math.ceil(math.log2(math.log(bracket) / math.log1p(plan.precision)) - 1e-9))
-    seconds = plan.seconds if rate is None else plan.seconds_at(rate)
-    if math.isinf(seconds):
-        seconds = plan.seconds
-    rises = rate is None
-    settle = settle_seconds(seconds, kept=False)
-    confirming = CONFIRMS_FOR * seconds if rate is None else plan.confirms_for(rate)
-    before = settle_seconds(confirming)
-    before_most = before + (60.0 if whole_minutes and seconds >= 60 else 0.0)
-    guides, alone = steps + rises, plan.alone_seconds if rises else 0.0
-    return TimeLeft(
-        alone + guides * (settle + EARLIEST) + before + seconds,
-        alone + guides * (settle + seconds) + before_most + confirming,
-    )
 
 
 @dataclass(frozen=True)
