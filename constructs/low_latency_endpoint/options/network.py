@@ -226,7 +226,7 @@ class PrivateLinkOptions(Options):
         endpoint_policy: Restrict the interface endpoint to this account's invocations. Default: true, except with fips, which has no such policy.
         narrow_policy: Restrict that policy to invocations of this stack's endpoints. Default: true in a new VPC; false in an existing VPC, which may have other callers.
         openai: Let a narrow policy allow bearer tokens of the OpenAI-compatible path. Default: false.
-        sagemaker_api: Add an interface endpoint for the SageMaker API, for callers that also describe or update endpoints. Default: false.
+        sagemaker_api: Add an interface endpoint for the SageMaker API, so that the VPC reaches all SageMaker API operations, such as DescribeEndpoint, and not only invocations. Default: false.
     """
 
     interface_endpoint_id: Annotated[
