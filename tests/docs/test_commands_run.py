@@ -21,6 +21,7 @@ ELSEWHERE = {
     "make demo": "tests/packaging/test_demo.py",
     "make bootstrap": "tests/packaging/test_make_deploy.py",
     "make deploy": "tests/packaging/test_make_deploy.py",
+    "make destroy": "tests/packaging/test_make_deploy.py",
     "make synth": "tests/packaging/test_make_deploy.py",
     "make diff": "tests/packaging/test_make_deploy.py",
     "make wheel": "tests/packaging/test_wheel.py",
