@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,7 +25,7 @@ from low_latency_endpoint.load_test.engine.target import Target
 from tests.refusals import refused
 
 from .agreement import Pairs, agree
-from .servers import ENVIRONMENT, PAYLOADS, precise_server
+from .servers import ENVIRONMENT, PAYLOADS, precise_server, said_by
 
 pytestmark = pytest.mark.realtime
 
@@ -139,8 +140,10 @@ def test_no_process_outlives_its_driver(number: signal.Signals) -> None:
             driver.kill()
 
 
-def test_a_lost_worker_ends_the_step_with_a_code() -> None:
-    with precise_server([0.005]) as server, server.generator(2) as generator:
+@pytest.mark.parametrize("processes", [2, 4])
+def test_a_lost_worker_ends_the_step_with_a_code(processes: int) -> None:
+    """At once, also where the others always have something to say."""
+    with precise_server([0.005]) as server, server.generator(processes) as generator:
         started = family(generator.pid)
 
         def kill_one(progress: Progress) -> None:
@@ -152,13 +155,61 @@ def test_a_lost_worker_ends_the_step_with_a_code() -> None:
         assert gone(started)
 
 
+def test_a_worker_that_stands_still_for_a_while_has_not_ended() -> None:
+    with precise_server([0.005]) as server, server.generator(2) as generator:
+        worker = family(generator.pid)[1]
+        seen: list[Progress] = []
+
+        def stop_once(progress: Progress) -> None:
+            seen.append(progress)
+            if len(seen) == 1:
+                worker.suspend()
+                threading.Timer(17, worker.resume).start()
+
+        result = generator.run(Step("long", 19, users=4), stop_once)
+    assert result.processes == 2
+    assert result.loop_lag_p99 > 5, "and it shows"
+    assert result.client_bound
+
+
+HEARD = """
+import itertools
+from low_latency_endpoint.load_test.engine import generator
+from low_latency_endpoint.load_test.engine.generator_process import NO_REPORT
+now = 0.0
+generator.time.perf_counter = lambda: now
+heard = generator._Heard(["a", "b"], 15.0)
+def passes(seconds, *, at_once=False, of=()):
+    global now
+    for second in [seconds] if at_once else itertools.repeat(0.5, int(2 * seconds)):
+        now += second
+        heard.looks()
+        for worker in of:
+            heard.of(worker)
+passes(100, at_once=True)  # the master stood still, and nobody else
+heard.check(())
+passes(14, of=["a"])
+heard.check(())
+passes(2, of=["a"])
+heard.check(["b"])  # it has told all
+try:
+    heard.check(())
+except Exception as error:
+    print(error.code, error.got)
+"""
+
+
+def test_silence_is_that_of_others_and_not_of_the_master() -> None:
+    assert said_by(HEARD) == "LLT144 no report from worker 1 for 16 s"
+
+
 def test_a_crash_of_the_generator_is_told() -> None:
     with precise_server([0.005]) as server, server.generator() as generator:
 
         def kill(progress: Progress) -> None:
             os.kill(generator.pid, signal.SIGKILL)
 
-        with refused("LLT135"):
+        with refused("LLT135", says="ended with status -9"):
             generator.run(Step("long", 60, ConstantArrivals(50)), kill)
         with pytest.raises(ConfigurationError):  # and again, rather than wait for ever
             generator.run(Step("next", 1, ConstantArrivals(50)))

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from locust.env import Environment
 from locust.event import Events
 
 from ...report.numbers import readable
-from .generator_process import GENERATOR, error_of, problem_of
+from .generator_process import GENERATOR, NO_REPORT, error_of, problem_of
 from .invoking import Invocation, SageMakerInvoker
 from .measurement import Measurement
 from .payloads import Payloads
@@ -45,8 +45,12 @@ _LEAD_SECONDS = 0.3
 #: Clocks of machines that differ by more are not used; the message's arrival is.
 _CLOCKS_AGREE = 1.0
 _REPORT_SECONDS = 1.0
-#: A worker from which nothing was heard for so long is lost.
+#: Waiting for a message of a worker, and between looks for processes that ended.
+_LOOK_SECONDS = 0.5
+#: A worker of another machine from which nothing was heard for so long is lost.
 _SILENCE_SECONDS = 15.0
+#: What a busy process of this machine may take beyond a step and its last answers.
+_BUSY_SECONDS = 60.0
 CONNECT_SECONDS = 60.0
 
 _HELLO, _CONFIGURE, _READY = "low-latency-hello", "low-latency-configure", "low-latency-ready"
@@ -206,7 +210,7 @@ class _StepMaster:
                     raise error_of(data["problem"])
                 self._workers.append(worker)
             if not self._content["expect_workers"] and time.perf_counter() > deadline:
-                raise GENERATOR.error(
+                raise NO_REPORT.error(
                     got=f"{len(self._workers)} of {wanted} workers after {readable(CONNECT_SECONDS)} s",
                     allowed=f"{wanted} workers",
                 )
@@ -216,14 +220,18 @@ class _StepMaster:
         try:
             message: tuple[str, str, dict[str, Any]] = self._messages.get(timeout=seconds)
         except Empty:
-            for number, process in enumerate(self._local):
-                status = process.poll()
-                if status is not None:
-                    raise GENERATOR.error(
-                        got=f"worker {number} ended with status {status}", allowed="running workers"
-                    ) from None
+            self._check_ended()
             return "", "", {}
         return message
+
+    def _check_ended(self) -> None:
+        """Fail when a worker of this machine has ended."""
+        for number, process in enumerate(self._local):
+            status = process.poll()
+            if status is not None:
+                raise GENERATOR.error(
+                    got=f"worker {number} ended with status {status}", allowed="running workers"
+                )
 
     def run(self, step: Step) -> None:
         """Run one step and emit its progress and its result."""
@@ -246,11 +254,13 @@ class _StepMaster:
         self._runner.state = "running"
         done: dict[str, Measurement] = {}
         pending: dict[str, tuple[Measurement, float]] = {}
-        heard = dict.fromkeys(workers, time.perf_counter() + _LEAD_SECONDS)
+        heard = _Heard(workers, self._patience(step))
         while len(done) < len(workers):
-            kind, worker, data = self._next(0.5)
+            kind, worker, data = self._next(_LOOK_SECONDS)
+            if heard.looks():
+                self._check_ended()
             if kind and data.get("step") == self._number:
-                heard[worker] = time.perf_counter()
+                heard.of(worker)
                 if kind == _INTERVAL:
                     if worker in pending:
                         self._progress(pending, start_at)
@@ -261,13 +271,7 @@ class _StepMaster:
                     if "problem" in data:
                         raise error_of(data["problem"])
                     done[worker] = Measurement.of_message(data["records"])
-            for number, one in enumerate(workers):
-                silent = time.perf_counter() - heard[one]
-                if one not in done and silent > _SILENCE_SECONDS:
-                    raise GENERATOR.error(
-                        got=f"no report from worker {number} for {silent:.0f} s",
-                        allowed="a report every second",
-                    )
+            heard.check(done)
         self._runner.state = "stopped"
         if self._stopped_at is not None and self._stopped_at < start_at + step.seconds:
             step = replace(step, seconds=self._stopped_at - start_at)
@@ -276,6 +280,12 @@ class _StepMaster:
         conversations = prompts["conversations"] if prompts.get("turns", 1) > 1 else 0
         result = StepResult.of(step, records, start_at, conversations=conversations)
         self._emit({"result": result.to_dict()})
+
+    def _patience(self, step: Step) -> float:
+        """Seconds for which a worker may be silent; one of this machine that lives is only busy."""
+        if self._content["expect_workers"]:
+            return _SILENCE_SECONDS
+        return step.seconds + float(self._content["target"]["timeout_seconds"]) + _BUSY_SECONDS
 
     def stop(self) -> None:
         """Let the workers send no more of the step that runs; it ends with its last answers."""
@@ -309,6 +319,41 @@ class _StepMaster:
                 process.wait(timeout=3)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+class _Heard:
+    """When each worker was heard last, by the time in which this process itself could listen."""
+
+    def __init__(self, workers: Sequence[str], patience: float) -> None:
+        self._patience = patience
+        self._looked = self._ended_looked = time.perf_counter()
+        self._at = dict.fromkeys(workers, self._looked + _LEAD_SECONDS)
+
+    def looks(self) -> bool:
+        """Note that messages were looked for; whether it is time to look at the processes, too."""
+        now = time.perf_counter()
+        # A master that stood still for some seconds heard nobody: that is no one's silence.
+        stood_still = max(0.0, now - self._looked - _LOOK_SECONDS)
+        self._at = {worker: at + stood_still for worker, at in self._at.items()}
+        self._looked = now
+        if now - self._ended_looked < _LOOK_SECONDS:
+            return False
+        self._ended_looked = now
+        return True
+
+    def of(self, worker: str) -> None:
+        """Note a message of a worker."""
+        self._at[worker] = time.perf_counter()
+
+    def check(self, done: Container[str]) -> None:
+        """Fail when a worker that is not done was silent for too long."""
+        for number, (worker, at) in enumerate(self._at.items()):
+            silent = time.perf_counter() - at
+            if worker not in done and silent > self._patience:
+                raise NO_REPORT.error(
+                    got=f"no report from worker {number} for {silent:.0f} s",
+                    allowed="a report every second",
+                )
 
 
 def _unconfigured(number: int) -> Invocation:

@@ -41,6 +41,13 @@ GENERATOR = rule(
     fix="Read the load generator's last output above. Install the extra load-test if "
     "packages are missing.",
 )
+NO_REPORT = rule(
+    "LLT144",
+    "a process of the load generator does not report: it is busy or, on another machine, may have "
+    "ended",
+    fix="Use more processes or more machines, and see that the function that makes payloads does not "
+    "block. Look at the process on the other machine.",
+)
 
 _LAST_WORDS = 30
 _END_SECONDS = 5.0
@@ -77,7 +84,7 @@ class GeneratorProcess:
     ------
     ConfigurationError
         ``LLT134`` for a number of processes out of range; ``LLT135`` when the processes do not
-        start, or end too early; ``LLT169`` for sessions that several processes would share; the
+        start, or end too early; ``LLT144`` when they are too busy to connect; ``LLT169`` for sessions that several processes would share; the
         codes of target, payloads and credentials.
 
     Examples
@@ -178,7 +185,8 @@ class GeneratorProcess:
         Raises
         ------
         ConfigurationError
-            ``LLT135`` when a process ended or a worker was lost; the generator is closed then.
+            ``LLT135`` when a process ended, ``LLT144`` when a worker does not report; the generator is
+            closed then.
         """
         try:
             self.wait_until_ready()
@@ -236,9 +244,10 @@ class GeneratorProcess:
     def _ended(self) -> Exception:
         self._reader.join(timeout=1)
         words = "\n".join(self._last_words) or "nothing said"
-        return GENERATOR.error(
-            got=f"ended with status {self._process.poll()}:\n{words}", allowed="a running generator"
-        )
+        ended = "closed its output"
+        with contextlib.suppress(subprocess.TimeoutExpired):  # its output ends a little earlier
+            ended = f"ended with status {self._process.wait(_END_SECONDS)}"
+        return GENERATOR.error(got=f"{ended}:\n{words}", allowed="a running generator")
 
     def _read_words(self) -> None:
         assert self._process.stderr is not None
