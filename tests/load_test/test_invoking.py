@@ -403,6 +403,15 @@ def test_parameters_and_overrides_are_headers(make: Make, server: LoopbackRuntim
         invoker.invoke(b"{}", {"Sesion": "typing error"})
 
 
+def test_an_idle_connection_keeps_no_answer(make: Make) -> None:
+    """Ten thousand of them would keep as many answers."""
+    invoker = make("slow-50")
+    assert invoker.invoke(b"{}").body
+    (destination,) = invoker._destinations
+    (connection,) = destination.idle
+    assert connection._parser.parts == []
+
+
 def test_large_bodies_go_out_whole(make: Make, server: LoopbackRuntime) -> None:
     assert make("plain").invoke(b"x" * 5_000_000).error is None
     assert server.runtime.requests["plain"] == 1

@@ -228,6 +228,10 @@ class GeneratorConnection:
         response.feed(self.received)
         return {name.lower(): value for name, value in response.items()}
 
+    def forget(self) -> None:
+        """Keep no answer on a connection that waits for its next request."""
+        self._parser.parts.clear()
+
     def reusable(self) -> bool:
         """Whether another exchange may follow."""
         return not self.expired and bool(self._parser.should_keep_alive())

@@ -11,6 +11,7 @@ import locust  # noqa: F401  # isort: skip  # first: it patches the standard lib
 import argparse
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -31,6 +32,7 @@ from ...report.numbers import readable
 from .generator_process import GENERATOR, NO_REPORT, error_of, problem_of
 from .invoking import Invocation, SageMakerInvoker
 from .measurement import Measurement
+from .memory import available_bytes, check_bodies
 from .payloads import Payloads
 from .sending import StepRun, keep_for_good
 from .steps import Progress, Step, StepResult
@@ -65,6 +67,7 @@ class _StepWorker:
         self._runner = runner
         self._target: Target | None = None
         self._invoke: Callable[[int], Invocation] = _unconfigured
+        self._body_bytes = 0
         self._sessions: ConversationSessions | None = None
         self._running: tuple[int, StepRun] | None = None
         runner.register_message(_CONFIGURE, self._configure, concurrent=True)
@@ -80,6 +83,7 @@ class _StepWorker:
         try:
             self._target = target = Target.of_dict(content["target"])
             payloads = Payloads.of_dict(content["payloads"])
+            self._body_bytes = payloads.largest_bytes or len(payloads.next(0))
             session = boto3.Session(
                 profile_name=content["profile"], region_name=content["target"]["region"]
             )
@@ -116,6 +120,8 @@ class _StepWorker:
             lead = _LEAD_SECONDS
         target = self._target
         step = Step.of_dict(content["step"])
+        users = math.ceil((step.users or 0) / content["parts"])
+        check_bodies(users, self._body_bytes, available_bytes(), f"step {step.name}")
         if self._sessions is not None:
             self._sessions.begin(step, content["part"], content["parts"])
         run = StepRun(

@@ -305,6 +305,7 @@ class SageMakerInvoker:
         if stream is not None and status < 300:
             parts = stream.parts
         body = bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+        connection.forget()
         if status >= 300:
             kind, message = self._service_error(connection, body)
         elif stream is not None and (problem := stream.problem()) is not None:

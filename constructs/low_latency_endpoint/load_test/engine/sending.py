@@ -21,12 +21,10 @@ from gevent.hub import get_hub
 from .invoking import CHECK_FAILED, NO_ANSWER, Invocation
 from .latencies import LatencyHistogram
 from .measurement import Measurement, TokenResult
-from .steps import Step
+from .steps import MOST_CALLERS, Step
 from .target import TokenLimits
 
 perf_counter = time.perf_counter
-#: Callers of one process, unless it may open fewer files.
-_MOST_CALLERS = 10_000
 _OTHER_FILES = 100
 _LOOP_TICK = 0.020
 _DRAIN_RESERVE = 5.0
@@ -390,14 +388,14 @@ def keep_for_good() -> None:
 def callers_allowed() -> int:
     """How many requests this process may have under way: each is an open file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_CALLERS + _OTHER_FILES
+    wanted = MOST_CALLERS + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
             soft = more
-    allowed = _MOST_CALLERS if soft == resource.RLIM_INFINITY else soft - _OTHER_FILES
-    return max(1, min(_MOST_CALLERS, allowed))
+    allowed = MOST_CALLERS if soft == resource.RLIM_INFINITY else soft - _OTHER_FILES
+    return max(1, min(MOST_CALLERS, allowed))
 
 
 def _resident_bytes() -> int:

@@ -31,6 +31,8 @@ STEP_FORM = rule(
     fix="Give arrivals (open loop) or users (closed loop), and a settling time shorter than "
     "the step.",
 )
+#: Callers of one process, unless it may open fewer files.
+MOST_CALLERS = 10_000
 #: A process of one thread that is on the processor for longer than this has no reserve left.
 CPU_SHARE = 0.90
 #: A median request that starts this late, as a share of the median latency: the generator as a

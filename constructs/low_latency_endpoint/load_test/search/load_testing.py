@@ -14,9 +14,10 @@ from ...account.clock import WALL_CLOCK, AccountClock, keeps_own_time, read_cloc
 from ...account.sessions import AwsUnavailable, open_clients
 from ...errors import LowLatencyEndpointError, rule
 from ..engine.generator_process import GeneratorProcess
+from ..engine.memory import available_bytes, check_bodies, doubt_of_stalls
 from ..engine.payloads import Payloads
 from ..engine.prompts import PROMPTS_OF_A_STEP
-from ..engine.steps import Generator, Progress, Step
+from ..engine.steps import MOST_CALLERS, Generator, Progress, Step
 from ..engine.target import Target, TokenLimits
 from .early_verdict import EarlyVerdict, Looks
 from .limit_search import find_limit, limit_so_far
@@ -217,8 +218,9 @@ def load_test(
     ------
     ConfigurationError
         ``LLA101`` without such an endpoint, ``LLA102`` without credentials, ``LLT140`` while it
-        is updated, ``LLT112`` when it answers nothing, ``LLT143`` when its requests reach no instance, ``LLT136`` and ``LLT137`` for a limit that cannot be divided by instances,
-        ``LLT139`` for a target for the first byte without streams, and the generator's.
+        is updated, ``LLT112`` when it answers nothing, ``LLT143`` when its requests reach no
+        instance, ``LLT145`` for users whose bodies do not fit the memory, ``LLT136`` and ``LLT137``
+        for a limit that cannot be divided by instances, ``LLT139`` for a target for the first byte without streams, and the generator's.
     """
     target = _target_of(plan, target, payloads)
     say("Reading the endpoint")
@@ -233,6 +235,9 @@ def load_test(
     )
     for text in _doubts(plan, fleet, planned_instances):
         warn(text)
+    if generator is None:  # workers of a fleet look at their own memory
+        for text in _doubts_of_memory(plan, target, payloads, processes):
+            warn(f"Warning: {text}.")
     with ExitStack() as stack:
         say("Starting the load generator")
         opened = (
@@ -305,3 +310,26 @@ def _doubts(plan: RunPlan, fleet: ServingFleet, planned: int | None) -> Iterator
     for each in (*fleet_scales(fleet), *fleet_not_planned(plan.mode, fleet, planned)):
         evidence = f" ({'; '.join(each.evidence)})" if each.evidence else ""
         yield f"Warning: {each.title}{evidence}. {each.advice}"
+
+
+def _doubts_of_memory(
+    plan: RunPlan, target: Target, payloads: Payloads, processes: int
+) -> Iterator[str]:
+    """What this machine would hold of bodies at once (LLT145)."""
+    body = payloads.largest_bytes
+    if body is None:
+        return
+    available = available_bytes()
+    doubts = [
+        check_bodies(step.users, body, available, f"step {step.name}")
+        for step in plan.steps
+        if step.users is not None
+    ]
+    counts = [
+        step.arrivals.expected_count(step.seconds) / step.seconds * target.timeout_seconds
+        for step in plan.steps
+        if step.arrivals is not None
+    ]
+    callers = min(max(counts, default=0.0), processes * MOST_CALLERS)
+    doubts.append(doubt_of_stalls(round(callers), body, available))
+    yield from (doubt for doubt in doubts if doubt)
