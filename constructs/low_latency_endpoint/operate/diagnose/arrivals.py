@@ -135,6 +135,8 @@ def _may_wait_for_each_other(view: VariantView, most: float) -> bool:
     in_flight = view.in_flight.only(times).median
     if not p50 or p99 is None or in_flight is None:
         return True
+    if view.refused_share(times) >= const.REFUSING:
+        return False
     requests = (view.tps.only(times).median or 0) * view.period.total_seconds()
     if requests >= most and p99 < const.QUEUE_SPREAD * p50:
         return False

@@ -71,8 +71,9 @@ def contrast(view: VariantView, statistic: str = "") -> Contrast:
     series = view.get("ModelLatency", statistic) if statistic else view.typical
     latency = series.without(elsewhere)
     half = (latency.only(view.slow_times).median or 0) / 2
-    calm = [time for time in latency.times if latency.points[time] <= half]
-    worse = [time for time in view.slow_times if time not in set(calm)]
+    fast = [time for time in latency.times if latency.points[time] <= half]
+    calm = [time for time in fast if time not in view.refusing]
+    worse = [time for time in view.slow_times if time not in set(fast)]
     return Contrast(view, latency, worse, calm)
 
 

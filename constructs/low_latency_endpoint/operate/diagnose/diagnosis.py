@@ -335,7 +335,8 @@ def _onset(
 ) -> Onset:
     """The last time window of the bad periods."""
     start, last = runs(bad, PERIODS * view.period)[-1]
-    before = series.between(view.measurements.start, start).without(bad).median
+    quiet = series.between(view.measurements.start, start).without(bad)
+    before = quiet.median if metric == ERRORS else quiet.without(view.refusing).median
     since = series.only(time for time in bad if time >= start).median
     if metric == ERRORS:  # a share of the requests from then on, as every other share
         span = series.between(start, last + view.period)

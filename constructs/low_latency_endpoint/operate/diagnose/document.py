@@ -35,6 +35,7 @@ from .diagnosis import (
 from .events import Event
 from .findings import Evidence, Finding
 from .measurements import Measurements, ObservedUpdate, VariantReading
+from .thresholds import NOTABLE
 from .view import VariantView
 
 CLOUDWATCH_LACKS = (
@@ -229,6 +230,11 @@ def _variant(diagnosis: Diagnosis, variant: VariantReading) -> Section:
     parts: list[Part] = ["No request in the window."]
     if variant.get("Invocations", "Sum").sum:
         parts = [_split_table(m, variant), Sentence(OF_PERIODS, "soft")]
+        view = VariantView(m, variant)
+        failed = view.refused_share(view.requests.times)
+        if failed >= NOTABLE:
+            doubt = f"The model's latency may hold the {percent(failed)} of the calls that failed."
+            parts.append(Sentence(doubt, "careful"))
         parts += [
             _breakdown_table(f"{variant.name} by {word}", word, breakdown(of))
             for word, of in (("zone", variant.zones), ("instance", variant.instances))

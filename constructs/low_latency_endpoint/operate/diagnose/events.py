@@ -220,7 +220,7 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
 
 def cold(view: VariantView, starts: list[Start], slow: list[datetime], hit: str = "") -> Finding:
     """The finding about slow periods that these starts explain; ``hit`` is what else they did."""
-    rest = view.typical.without({*view.whole.slow_times, *slow})
+    rest = view.typical.without({*view.whole.slow_times, *slow, *view.refusing})
     recovered = bool(rest.between(slow[-1], view.measurements.end))
     usual = f", a median of {milliseconds(rest.median)} otherwise" if rest.median else ""
     words = f"slow {within_minutes(view, starts)}{usual}"

@@ -41,6 +41,27 @@ class Failure:
 
 def errors(view: VariantView) -> Iterator[Failure]:
     """One finding for each frequent kind of error; explained periods have their cause already."""
+    for failure in _failures(view):
+        finding = failure.finding
+        shown = (*finding.evidence, *_doubt(view, failure.errors))
+        yield replace(failure, finding=replace(finding, evidence=shown))
+
+
+def _doubt(view: VariantView, failed: Series) -> Iterator[Evidence]:
+    """That ModelLatency of these periods may be that of refusals, where it is of many."""
+    times = bulk(failed).times
+    latency = view.get("ModelLatency", "Average").only(times)
+    average = latency.weighted_mean(view.requests)
+    share = view.refused_share(times)
+    if average is not None and share >= const.NOTABLE:
+        words = (
+            f"ModelLatency was {milliseconds(average)} on average then and may hold the "
+            f"{percent(share)} of the calls that failed: it does not say how long answers took"
+        )
+        yield view.over(times, words)
+
+
+def _failures(view: VariantView) -> Iterator[Failure]:
     disk = view.get("DiskUtilization", "Average")
     if disk and (worst := max(disk.points.values())) >= const.FULL_DISK_PERCENT:
         time = next(time for time, used in disk.points.items() if used == worst)

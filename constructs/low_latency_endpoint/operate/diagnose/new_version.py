@@ -68,7 +68,7 @@ def _slower_since(view: VariantView, deployment: ObservedDeployment, load: str) 
     """What shows that requests take longer since a deployment; ``None`` where they do not."""
     bad, m = view.bad_times, view.measurements
     since = [time for time in bad if time > deployment.time - view.period]
-    was = view.typical.between(m.start, deployment.time).median
+    was = view.typical.without(view.refusing).between(m.start, deployment.time).median
     now = view.typical.between(deployment.time, m.end).median
     if deployment.first or not bad or len(since) < 0.9 * len(bad):
         return None
@@ -114,9 +114,8 @@ def _same_load(
     now = load.only(times).median
     if now is None:
         return None
-    before = load.between(view.measurements.start, deployment.time).without(
-        set(view.whole.bad_times)
-    )
+    served = load.without({*view.whole.bad_times, *view.refusing})
+    before = served.between(view.measurements.start, deployment.time)
     as_much = [value for value in before.points.values() if now <= const.SAME_RATE * value]
     was = median(as_much)
     if not was or len(as_much) < const.PERIODS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from ...account.metrics import MetricSeries, median, statistic_of
 from ...report.numbers import milliseconds, percent
 from .events import after_starts, instance_starts
 from .findings import Evidence, Finding, Remedy
-from .thresholds import MOST, SLOW_INSTANCE, SLOW_OF_PERIODS, SLOW_ZONE, WARMING
+from .thresholds import HALF, MOST, REFUSING, SLOW_INSTANCE, SLOW_OF_PERIODS, SLOW_ZONE, WARMING
 from .view import VariantView
 
 
@@ -23,6 +24,10 @@ def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
     if view.has_model_threshold and not view.slow_times:
         return
     times = view.slow_times or view.get("ModelLatency", "Average").times
+    lost = view.refused.points
+    times = [time for time in times if lost.get(time, 0) < HALF]
+    if not times:
+        return
     warm = _warm_times(view, times)
     instances = _latencies(view.variant.instances, times, warm)
     slow = _apart(instances, SLOW_INSTANCE)
@@ -128,7 +133,18 @@ def _latencies(
         mean = latency.weighted_mean(statistic_of(series, "Invocations", "Sum"))
         if len(latency) >= min(SLOW_OF_PERIODS, len(times)) and mean is not None:
             latencies[name] = mean
-    return latencies
+    refusing = {name for name in latencies if _refuses(parts[name], times)}
+    slowest = max((v for name, v in latencies.items() if name not in refusing), default=math.inf)
+    # What refuses may look fast, and is slow where it looks slow.
+    return {name: v for name, v in latencies.items() if name not in refusing or v > slowest}
+
+
+def _refuses(series: MetricSeries, times: list[datetime]) -> bool:
+    failed, came = (
+        statistic_of(series, metric, "Sum").only(times).sum
+        for metric in ("Invocation5XXErrors", "Invocations")
+    )
+    return failed > 0 and failed >= REFUSING * came
 
 
 def _fast_enough(

@@ -275,6 +275,8 @@ def _tail(view: VariantView, compared: Contrast) -> Finding | None:
     limit = variant.thresholds.get(("ModelLatency", "p50"))
     if p50 is None or p99 is None or p99 < const.TAIL * p50:
         return None
+    if view.refused_share(view.slow_times) >= const.REFUSING:
+        return None  # p50 may be that of refusals
     if (limit and p50 > limit.value) or p50 > min(s.threshold for s in view.slow_model):
         return None
     if _waits_typically(view, p50):

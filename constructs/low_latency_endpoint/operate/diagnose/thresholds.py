@@ -13,6 +13,9 @@ MOST = 0.8  # share of slow periods that one reason must explain
 # Errors, as shares of the requests.
 ERROR_RATE = 0.01  # as the library's own alarm on errors
 LEAST_ERRORS = 5
+# Shares of calls that failed from which on ModelLatency is not compared with the callers' latency, and
+# is not fast: AWS does not say whether it holds them, and quick refusals make it short (assumed).
+NOTABLE, REFUSING = 0.05, 0.2
 CACHE_HITS = 0.95
 
 # Percent of the whole instance. AWS's post on load testing: "we suggest around 60-70%", "around 80-90%

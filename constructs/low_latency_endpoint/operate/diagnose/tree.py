@@ -381,6 +381,8 @@ def client(view: VariantView) -> Iterator[Finding]:
         if died := _dead_connections(view, statistic, inside):
             yield died
             return
+    if view.refused_share(view.requests.times) >= const.NOTABLE:
+        return  # the callers' percentiles may be of the answers alone
     for statistic, left in outside.items():
         measured = m.client_latency[statistic]
         words = (

@@ -204,7 +204,8 @@ def _slow(stretch: Stretch, fleets: Fleets) -> Iterator[Symptom]:
         else:
             yield from _slow_variant(stretch, metric, statistic, limit)
     if fleets.new and fleets.old and not stretch.view.has_model_threshold:
-        typical = [stretch.inside(each.typical) for each in (fleets.new, fleets.old)]
+        new, old = (stretch.inside(each.typical) for each in (fleets.new, fleets.old))
+        typical = new, old.without(fleets.old.refusing)
         medians = [series.median or 0 for series in typical]
         if len(typical[0]) >= const.PERIODS and medians[0] >= const.MANY_TIMES * medians[1] > 0:
             words = _compared("ModelLatency, typical,", fleets, *medians)
@@ -221,7 +222,7 @@ def _slow_fleet(
     first = stretch.late_since(new, limit)
     if first is None:
         return
-    own = fleets.old.get(metric, statistic) if fleets.old else Series()
+    own = _answered(fleets.old, metric, statistic, limit) if fleets.old else Series()
     own, new = (series.between(first, stretch.until) for series in (own, new))
     whole = stretch.view.get(metric, statistic)
     was = _late_share(own, limit)
@@ -234,6 +235,12 @@ def _slow_fleet(
     shown = Evidence(f"{words}; the limit is {milliseconds(limit)}", first, stretch.until)
     times = frozenset(_above(stretch, whole, limit))
     yield Symptom((shown,), times, errors=False, sure=was is not None)
+
+
+def _answered(fleet: VariantView, metric: str, statistic: str, limit: float) -> Series:
+    """Without periods that may be within the limit for what the fleet refuses."""
+    series = fleet.get(metric, statistic)
+    return series.without([t for t in fleet.refusing if series.points.get(t, 0) <= limit])
 
 
 def _compared(what: str, fleets: Fleets, new: float | None, old: float | None) -> str:

@@ -311,6 +311,28 @@ class VariantView:
         return failed_requests({name: self.get(name, "Sum") for name in FAILURES})
 
     @cached_property
+    def refused(self) -> Series:
+        """Share of the calls that did not succeed, for whatever reason."""
+        client, server, model = (
+            self.get(f"Invocation{kind}Errors", "Sum").points for kind in ("4XX", "5XX", "Model")
+        )
+        lost = {
+            time: max(client.get(time, 0) + server.get(time, 0), model.get(time, 0)) / count
+            for time, count in self.requests.points.items()
+            if count
+        }
+        return Series(lost)
+
+    @cached_property
+    def refusing(self) -> frozenset[datetime]:
+        """Periods in which ModelLatency may be that of refusals, so that nobody calls them fast."""
+        return frozenset(t for t, share in self.refused.points.items() if share >= const.REFUSING)
+
+    def refused_share(self, times: Iterable[datetime]) -> float:
+        """The share of all calls at these times that did not succeed."""
+        return self.refused.only(times).weighted_mean(self.requests) or 0.0
+
+    @cached_property
     def failed_share(self) -> Series:
         """Share of the requests that failed on SageMaker's side or the container's."""
         errors = self.failed.points
@@ -351,6 +373,7 @@ class VariantView:
         least, counts = min((scaling.minimum or 0) + 1, scaling.maximum), self.instances.points
         loads = stated.series.points.items()
         times = [t for t, v in loads if 2 * v >= stated.target and counts.get(t, 0) >= least - 0.5]
+        times = [time for time in times if time not in self.refusing]
         load, used = stated.series.only(times).median, self.utilization(times)
         if len(times) < const.PERIODS or not load or self.whole.busy_times:
             return []

@@ -26,7 +26,7 @@ def growing(view: VariantView) -> Iterator[Matched]:
     since = max((d.done + const.WARMING for d in view.measurements.deployments), default=window[0])
     for each in judged(view):
         for begin in dict.fromkeys((window[0], since)):
-            series = each.series.between(begin, window[1])
+            series = each.series.without(view.refusing).between(begin, window[1])
             found = creep([series.points[time] for time in series.times])
             if found is None or found.high < const.NEAR_LIMIT * each.limit:
                 continue

@@ -61,7 +61,8 @@ def judged(view: VariantView) -> list[Judged]:
         return found
     for statistic in ("p99", "p90", "p50", "Average"):
         if series := _left(view, statistic):
-            fast = sorted(series.points.values())[len(series) // 4]
+            answered = series.without(view.refusing) or series
+            fast = sorted(answered.points.values())[len(answered) // 4]
             return [Judged(statistic, series, MANY_TIMES * fast, False)]
     return []
 
@@ -136,7 +137,7 @@ def then_and_otherwise(view: VariantView, times: Iterable[datetime]) -> str:
     parts, times = [], set(times)
     worst = slowest(view, times)
     for name in dict.fromkeys([*([worst.statistic] if worst else []), "p50"]):
-        then, rest = _medians(_left(view, name), times)
+        then, rest = _medians(_comparable(view, _left(view, name), times), times)
         if then is not None and rest is not None:
             parts.append(f"{name} {milliseconds(then)} then, {milliseconds(rest)} otherwise")
     return "; ".join(parts)
@@ -156,13 +157,22 @@ def _medians(series: Series, times: Iterable[datetime]) -> tuple[float | None, f
 def slowest(view: VariantView, times: Iterable[datetime]) -> Judged | None:
     """The judged statistic that is the most times slower at these times than otherwise."""
     inside = set(times)
-    return max(judged(view), key=lambda each: ratio(each.series, inside) or 0, default=None)
+    return max(judged(view), key=lambda each: _slower(view, each, inside), default=None)
 
 
 def slower(view: VariantView, times: Iterable[datetime]) -> float:
     """How many times slower that one is; 0 without data."""
     inside = set(times)
-    return max((ratio(each.series, inside) or 0 for each in judged(view)), default=0)
+    return max((_slower(view, each, inside) for each in judged(view)), default=0)
+
+
+def _slower(view: VariantView, each: Judged, inside: set[datetime]) -> float:
+    return ratio(_comparable(view, each.series, inside), inside) or 0
+
+
+def _comparable(view: VariantView, series: Series, inside: set[datetime]) -> Series:
+    """Without periods outside that may look fast for what they refuse."""
+    return series.without(view.refusing - inside)
 
 
 def load_then(view: VariantView, times: Iterable[datetime]) -> float | None:
