@@ -10,7 +10,7 @@ from tests.facts.test_failure_reasons import SENTENCES
 from .conftest import Run
 from .faults.endpoints import not_started
 from .scenarios import Scenario
-from .test_faults import SCHEMA, _endpoint, _has
+from .test_faults import SCHEMA, endpoint_schema, has_key
 
 _LOGGED = ("ping", "start", "service")
 
@@ -18,8 +18,8 @@ _LOGGED = ("ping", "start", "service")
 @pytest.mark.parametrize("kind", FAILURE_KINDS, ids=lambda kind: kind.name)
 def test_settings_are_keys_of_the_settings_file(kind: object) -> None:
     for setting in kind.settings:  # type: ignore[attr-defined]
-        root = SCHEMA if "stack-level" in setting.why else _endpoint()
-        assert _has(setting.key, root), setting.key
+        root = SCHEMA if "stack-level" in setting.why else endpoint_schema()
+        assert has_key(setting.key, root), setting.key
 
 
 @pytest.mark.parametrize(("sentence", "name"), SENTENCES.items(), ids=SENTENCES.values())

@@ -60,7 +60,7 @@ def said_by(schema: Any, word: str) -> list[Any]:
     ]
 
 
-def _has(key: str, schema: Any) -> bool:
+def has_key(key: str, schema: Any) -> bool:
     """Whether the settings file's schema has this path of keys, ``[]`` being any item."""
     groups = [schema]
     for part in key.split("."):
@@ -72,16 +72,16 @@ def _has(key: str, schema: Any) -> bool:
     return bool(groups)
 
 
-def _endpoint() -> Any:
+def endpoint_schema() -> Any:
     (endpoints,) = said_by(SCHEMA["properties"]["endpoints"], "patternProperties")
     return next(iter(endpoints.values()))
 
 
 def test_the_check_of_keys_can_fail() -> None:
-    assert _has("instances.max", _endpoint())
-    assert _has("containers[].image", _endpoint())
-    assert not _has("instances.most", _endpoint())
-    assert not _has("containers[].picture", _endpoint())
+    assert has_key("instances.max", endpoint_schema())
+    assert has_key("containers[].image", endpoint_schema())
+    assert not has_key("instances.most", endpoint_schema())
+    assert not has_key("containers[].picture", endpoint_schema())
 
 
 @pytest.mark.parametrize("fault", ALL_FAULTS, ids=str)
@@ -93,8 +93,8 @@ def test_changes_name_keys_of_the_settings_file(fault: Fault) -> None:
         assert finding.evidence
         assert finding.path
         for change in finding.changes:
-            root = SCHEMA if "stack-level" in change.why else _endpoint()
-            assert change.command or _has(change.key, root), change.key
+            root = SCHEMA if "stack-level" in change.why else endpoint_schema()
+            assert change.command or has_key(change.key, root), change.key
 
 
 @pytest.mark.parametrize("fault", ALL_FAULTS, ids=str)

@@ -231,7 +231,7 @@ def cold(view: VariantView, starts: list[Start], slow: list[datetime], hit: str 
         Evidence(words, *span),
         *([Evidence(hit, *span)] if hit else []),
         confidence="high" if recovered else "medium",
-        first=colder(starts, "cold", " when traffic rises"),
+        first=[*warmed(starts), *colder(starts, "cold", " when traffic rises")],
     )
     return found if recovered else replace(found, besides=f"{_still(view, starts)} {found.besides}")
 
@@ -275,6 +275,13 @@ def named(view: VariantView, found: list[Start]) -> str:
     ]
     more = len(found) - len(words)
     return ", ".join(words) + (f" and {more} more" if more else "")
+
+
+def warmed(found: list[Start]) -> Iterator[Remedy]:
+    """What sends requests before callers do: to a deployment's fleet, which alone they can reach."""
+    if any(start.deployment for start in found):
+        why = "requests reach the new fleet while its canary bakes, and until they meet the target"
+        yield Remedy("warm_up", why, "{payload: ...}")
 
 
 def colder(found: list[Start], fleet: str, when: str = "") -> Iterator[Remedy]:

@@ -203,7 +203,7 @@ def _larger_type(view: VariantView, times: list[datetime]) -> list[Remedy]:
     why = f"or a larger type{such} in a smaller fleet"
     if facts and not larger:
         why = f"or a more powerful type: {facts.name} is the largest of its family"
-    return [Remedy("instance_type", f"{why}; low-latency recommend compares types")]
+    return [Remedy("instance_type", f"{why}; `low-latency recommend` compares types")]
 
 
 def _too_slow(

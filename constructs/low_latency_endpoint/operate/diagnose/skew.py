@@ -216,7 +216,7 @@ def _instance(
         also = [f"{name} {milliseconds(means[name])}" for name in slow[1:4]]
         more = len(slow) - 1 - len(also)
         text += f"; slow too: {', '.join(also)}" + (f" and {more} more" if more else "")
-    why = "sends fewer requests to a slow instance"
+    why = "sends fewer requests to a slow instance; `low-latency compare-routing` measures the difference"
     routing = [Remedy("routing", why, "least_outstanding_requests")]
     return view.cause(
         "LLD501",

@@ -28,6 +28,7 @@ _NOT_BOUND = (
     "Nothing shows that the processors take this time: a larger or faster instance type would wait as "
     "long."
 )
+_OTHER_TYPES = "`low-latency recommend` load-tests instance types with your requests."
 _QUEUE_OR_DEPENDENCY = (
     "If the container calls nothing that can be slow, requests queue for its workers: then more workers "
     "or instances help. A longer window (--since) with quiet hours in it tells the two apart."
@@ -333,7 +334,9 @@ def _slow_model(view: VariantView, compared: Contrast) -> Finding:
     finding = view.cause(
         "LLD112", *view.slow_evidence(), words, *shown, confidence=confidence, first=changes
     )
-    return finding if bound else replace(finding, besides=f"{_NOT_BOUND} {finding.besides}")
+    if not bound:
+        return replace(finding, besides=f"{_NOT_BOUND} {finding.besides}")
+    return replace(finding, besides=f"{finding.besides} {_OTHER_TYPES}") if changes else finding
 
 
 def _bound(view: VariantView, times: list[datetime]) -> str:

@@ -16,7 +16,7 @@ from .alarm_causes import unexplained_alarms
 from .contrast import contrast, step, with_step
 from .effects import with_effective_changes
 from .endpoint_state import drifted, endpoint_state, unless_deployed
-from .events import after_starts, cold_start, colder, within_minutes
+from .events import after_starts, cold_start, colder, warmed, within_minutes
 from .failures import Failure, errors, multi_model, silence, with_reason
 from .findings import Evidence, Finding, Remedy, most_certain_first
 from .hardware import use_of_hardware
@@ -335,7 +335,7 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     if starts := after_starts(view, times):
         words = within_minutes(view, starts)
         new = Evidence(words, starts[0].first, times[-1] + view.period)
-        yield view.cause("LLD201", *shown, new, first=colder(starts, "new"))
+        yield view.cause("LLD201", *shown, new, first=[*warmed(starts), *colder(starts, "new")])
         return
     tps = view.tps.only(times).median
     if tps is not None and tps * 60 <= INFREQUENT:

@@ -68,8 +68,15 @@ ROWS = {
         overhead=between(27, 33, 90, 6),
         activities=[Scaled(21, 8, took=6)],
     ),
+    "LLD201: an overhead after a deployment": fault(
+        "the deployment of sentiment-config-2",
+        "warm_up: {payload: ...} & deployment: {canary: {size_percent: 10, wait: 10m}}",
+        overhead=between(30, 36, 90, 6),
+        deployed=30,
+    ),
     "LLD202: requests too rare to keep the path warm": fault(
         "2 requests a minute",
+        "warm_up.keep_warm",
         tps=lambda m: 1 / 30 if m % 3 == 0 else 0,
         instances=constant(2),
         overhead=constant(70),
@@ -77,7 +84,7 @@ ROWS = {
     ),
     "LLD203: an overhead under steady traffic": fault(
         "600 requests a second & data capture records 100 %",
-        "data_capture.sampling_percentage",
+        "data_capture.sampling_percentage & client_zones.ids",
         overhead=from_minute(10, 6, 65),
         data_capture=100,
     ),
@@ -185,7 +192,7 @@ ROWS = {
     ),
     "LLD801: time lost before SageMaker": fault(
         "client p99 400 ms & outside of SageMaker",
-        "client_zones.ids",
+        "client_zones.ids & private_link.sagemaker_api: true",
         client_latency={"p99": 400.0},
     ),
     "LLD809: callers whose idle connections died": fault(
