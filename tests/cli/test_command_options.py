@@ -40,6 +40,7 @@ VALUES = {
     "--payload": {"SOURCE"},
     "--price": {"ITEM=USD"},
     "--processes": {"N"},
+    "--peak-tps": {"TPS"},
     "--period": {"TIME"},
     "--profile": {"NAME"},
     "--region": {"REGION"},

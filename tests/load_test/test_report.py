@@ -54,7 +54,7 @@ def test_the_page_says_what_was_found(searched: LoadTestReport) -> None:
     text = page(searched)
     limit = searched.run.limit
     assert f"One instance holds {limit.assured_tps_per_instance:,g} requests a second" in text
-    assert f": {searched.throughput.instances_at_peak(1)} instances, at least one per" in text
+    assert f"a second are {searched.throughput.instances_at_peak(1)} instances (factor 1)" in text
     for each in searched.verdicts:
         assert f'id="{each.kind}"' in text
     for each in searched.run.steps:

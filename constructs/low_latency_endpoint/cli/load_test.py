@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,8 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..report.numbers import plain_number
 from .load_inputs import ResultFiles, Sending, seconds_of
-from .options import EndpointName, Html, Markdown, Prices, flag, grouped, option
+from .options import (
+    ENDPOINT_YAML,
+    EndpointName,
+    Html,
+    Markdown,
+    Prices,
+    flag,
+    grouped,
+    naming,
+    option,
+)
 
 if TYPE_CHECKING:
     from ..facts.prices import Price
@@ -56,11 +68,26 @@ class Load:
     precision: float = option(
         "With --find-limit: precision of the limit, as a share of it.", 0.05, metavar="SHARE"
     )
+    peak_tps: float | None = option(
+        "With --find-limit: requests per second of production; the result says how many instances "
+        "hold them. Default: from the settings file.",
+        metavar="TPS",
+    )
     fleet: int | None = option(
         "Send from N tasks of the endpoint's load-test fleet in its client zones instead of from "
         "this machine; see docs/how-to/load-test-fleet.md.",
         metavar="N",
     )
+
+    def check_peak(self) -> None:
+        """Refuse a peak that no limit divides, and one out of range."""
+        from ..facts.limits import PEAK_TPS
+
+        if self.peak_tps is None:
+            return
+        if not self.find_limit:
+            raise typer.BadParameter("--peak-tps goes with --find-limit")
+        PEAK_TPS.check(self.peak_tps, "--peak-tps")
 
 
 @dataclass
@@ -129,6 +156,7 @@ def load_test(
     """
     if load.fleet is not None and sending.processes != 1:
         raise typer.BadParameter("--processes is for this machine; with --fleet give more tasks")
+    load.check_peak()
     results.check(html, csv)
     endpoint = sending.endpoint(endpoint)
     from ..load_test.search.load_testing import load_test as tested
@@ -191,21 +219,45 @@ def load_test(
         report = replace(
             report, peak_tps=stated_endpoint.peak_tps, safety_factor=stated_endpoint.safety_factor
         )
+    if load.peak_tps is not None:
+        report = replace(report, peak_tps=load.peak_tps)
     if results.output is not None:
         write_text(results.output, report.to_json())
+    command = _plan_command(sending.settings, stated_endpoint, results.output, load.peak_tps)
     if csv is not None:
         write_text(csv, steps_csv(report))
     if html is not None:
         from ..load_test.report import write_page
 
-        write_page(report, html)
+        write_page(report, html, command)
     results.said(html, csv)
     if results.json:
         typer.echo(report.to_json(), nl=False)
     else:
-        print_document(document(report, results.output), markdown=markdown)
+        print_document(document(report, command), markdown=markdown)
     if report.invalid or not report.run.held:
         raise typer.Exit(1)
+
+
+def _plan_command(
+    settings: Path | None,
+    stated: StatedEndpoint | None,
+    written: Path | None,
+    peak_tps: float | None,
+) -> str:
+    """The command that puts the limit into the settings file; empty without one."""
+    if settings is None and not ENDPOINT_YAML.exists():
+        return ""
+    used = naming(settings or ENDPOINT_YAML)
+    file = "result.json" if written is None else shlex.quote(str(written))
+    has_peak = stated is not None and stated.peak_tps is not None
+    peak = f" --peak-tps {plain_number(peak_tps)}" if peak_tps is not None else ""
+    notes = [
+        *([] if written else ["write it with -o"]),
+        *([] if has_peak or peak else ["a file without throughput needs --peak-tps too"]),
+    ]
+    command = f"low-latency plan{used} --from-load-test {file}{peak}"
+    return f"{command} ({'; '.join(notes)})" if notes else command
 
 
 def _fleet_run(

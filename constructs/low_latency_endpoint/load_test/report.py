@@ -8,6 +8,12 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..options.throughput import (
+    DEFAULT_SAFETY_FACTOR,
+    FEWEST_INSTANCES,
+    counted_instances,
+    instances_with_a_zone_lost,
+)
 from ..report.charts import PALETTE, Chart, Line, Panel, nines
 from ..report.document import Document, FindingPart, Listed, Part, Row, Section, Sentence, Tone
 from ..report.numbers import milliseconds, readable
@@ -22,14 +28,18 @@ from .search.result_file import LoadTestReport, write_text
 from .search.run_plans import SearchPlan
 from .search.steps_table import PER_INSTANCE, marks_in, step_columns, steps_table
 
+_ZONES = (2, 3)  # over which an endpoint may be spread, of which one fails
 _TONES: dict[str, Tone] = {"invalid": "bad", "limit": "bad", "risk": "careful", "fine": "good"}
 
 
-def document(report: LoadTestReport, written: Path | None = None) -> Document:
-    """The answer, the steps, what limits, what follows; ``written`` is the result's file."""
+def document(report: LoadTestReport, plan_command: str = "") -> Document:
+    """The answer, the steps, what limits, what follows.
+
+    ``plan_command`` puts the limit into a settings file; empty where there is none.
+    """
     run, fleet = report.run, report.fleet
     parts: list[Part] = [f"{run.limit.how}."] if run.limit is not None else []
-    parts += [*_steps(report), *_saturation(report), *_follows(report, written)]
+    parts += [*_steps(report), *_saturation(report), *_follows(report, plan_command)]
     parts += [
         _charts(
             "Throughput and latency",
@@ -64,8 +74,8 @@ def document(report: LoadTestReport, written: Path | None = None) -> Document:
     )
 
 
-def write_page(report: LoadTestReport, path: Path) -> None:
-    """Write the page.
+def write_page(report: LoadTestReport, path: Path, plan_command: str = "") -> None:
+    """Write the page, with what :func:`document` says.
 
     Raises
     ------
@@ -74,7 +84,7 @@ def write_page(report: LoadTestReport, path: Path) -> None:
     """
     from ..report.pages import page  # needs Jinja2
 
-    write_text(path, page(document(report)))
+    write_text(path, page(document(report, plan_command)))
 
 
 def _charts(title: str, chart: Part, note: str = "") -> Section:
@@ -141,18 +151,9 @@ def _generator(steps: Sequence[MeasuredStep]) -> str:
     )
 
 
-def _follows(report: LoadTestReport, written: Path | None) -> Iterator[Section]:
+def _follows(report: LoadTestReport, plan_command: str) -> Iterator[Section]:
     """The fleet that follows from the limit, and its cost."""
-    lines = list(_held(report))
-    throughput = report.throughput
-    if throughput is not None:
-        lines.append(
-            f"For {readable(throughput.peak_tps)} requests a second with a safety factor of "
-            f"{readable(throughput.safety_factor)}: {throughput.instances_at_peak(1)} instances, at "
-            "least one per client zone; scaling target "
-            f"{readable(throughput.target_invocations_per_instance)} invocations per instance and "
-            "minute."
-        )
+    lines = [*_held(report), *_count(report)]
     lines += [
         f"{step.result.step.name}: {turns_line(step.result)}."
         for step in report.run.loads
@@ -165,13 +166,37 @@ def _follows(report: LoadTestReport, written: Path | None) -> Iterator[Section]:
         lines.append(
             "The plan does not take a limit that was not reached: leave out --up-to, or raise it."
         )
-    elif limit is not None and limit.usable and limit.assured and not report.invalid:
-        lines.append(
-            "Into the plan: low-latency plan --from-load-test "
-            f"{written or 'result.json (write it with -o)'}"
-        )
+    elif plan_command and report.planned_tps is not None:
+        lines.append(f"Into the plan: {plan_command}")
     if lines:
         yield Section("What follows", [Listed(lines)])
+
+
+def _count(report: LoadTestReport) -> Iterator[str]:
+    """How many instances hold the peak; without one, how to count them."""
+    each = report.planned_tps
+    if each is None:
+        return
+    throughput = report.throughput
+    factor = DEFAULT_SAFETY_FACTOR if throughput is None else throughput.safety_factor
+    words = f"factor {readable(factor)}"
+    if factor == DEFAULT_SAFETY_FACTOR:
+        words += ", at which AWS starts"
+    if throughput is None:
+        yield (
+            f"Instances for a peak: its requests a second divided by {readable(factor * each, 4)} "
+            f"({readable(each)} each, {words}), at least {FEWEST_INSTANCES}. --peak-tps counts them."
+        )
+        return
+    peak = throughput.peak_tps
+    at_peak = throughput.instances_at_peak(1)
+    without_zone = [max(at_peak, instances_with_a_zone_lost(peak, each, zones)) for zones in _ZONES]
+    yield (
+        f"{readable(each)} requests a second each: {readable(peak)} a second are "
+        f"{counted_instances(at_peak)} ({words}), {without_zone[0]:,} if one of two zones may be lost, "
+        f"{without_zone[1]:,} if one of three may; at least one per zone. Scaling target: "
+        f"{readable(throughput.target_invocations_per_instance)} invocations per instance and minute."
+    )
 
 
 def _held(report: LoadTestReport) -> Iterator[str]:

@@ -28,6 +28,7 @@ from .scaling import SCHEDULE_NAME, ScalingOptions, check_time_zone
 HELD_SHARE = 0.9
 """Of a measured limit, up to which a load counts as held. Our judgement: at the limit itself the
 percentile equals its target, and a load test finds the limit to a few percent."""
+DEFAULT_SAFETY_FACTOR = 0.5  # AWS's starting point
 FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two instances on
 
 
@@ -71,6 +72,12 @@ def instances_at_peak(
     SAFETY_FACTOR.check(safety_factor, "safety_factor")
     needed = instances_for(peak_tps, tps_per_instance, safety_factor)
     return max(needed, zone_count(client_zones), FEWEST_INSTANCES)
+
+
+def instances_with_a_zone_lost(tps: float, tps_per_instance: float | Fraction, zones: int) -> int:
+    """The fewest instances of which the outage of the fullest of several zones leaves enough."""
+    left = instances_for(tps, tps_per_instance, HELD_SHARE)
+    return -(-left * zones // (zones - 1))
 
 
 def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
@@ -194,7 +201,9 @@ class MeasuredThroughput(Options):
 
     peak_tps: Annotated[float, Option(limits.PEAK_TPS, 1000, planned=True)]
     tps_per_instance: Annotated[float, Option(limits.TPS_PER_INSTANCE, 200, planned=True)]
-    safety_factor: Annotated[float, Option(limits.SAFETY_FACTOR, 0.65, planned=True)] = 0.5
+    safety_factor: Annotated[float, Option(limits.SAFETY_FACTOR, 0.65, planned=True)] = (
+        DEFAULT_SAFETY_FACTOR
+    )
     from_tps: Annotated[float | None, Option(limits.FROM_TPS, 100, planned=True)] = None
     rise_tps_per_minute: Annotated[float | None, Option(limits.RISE_TPS, 10, planned=True)] = None
     peaks: Annotated[

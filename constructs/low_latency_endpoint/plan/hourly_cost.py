@@ -509,8 +509,8 @@ class LoadTestCost:
         elif self.usd is None:
             yield (
                 f"The load test took {self._hours} instance hours. The price of "
-                f"{self.instance_type} is not known: low-latency prices reads it for the settings "
-                "file, or give --price."
+                f"{self.instance_type} is not known: state it with --price "
+                f"{self.instance_type}=USD, or under prices in a settings file."
             )
         else:
             yield (

@@ -16,7 +16,7 @@ from ..options.throughput import (
     HELD_SHARE,
     HeldTps,
     counted_instances,
-    instances_for,
+    instances_with_a_zone_lost,
     stated,
     tps_held,
 )
@@ -278,8 +278,7 @@ def _enough_at_peak(standing: FleetUnderLoad) -> int:
     """The fewest instances of which a zone outage leaves enough for the peak."""
     measured = standing.measured
     assert measured is not None
-    left = instances_for(measured.peak_tps, standing.limit_tps, HELD_SHARE)
-    return -(-left * standing.zones // (standing.zones - 1))
+    return instances_with_a_zone_lost(measured.peak_tps, standing.limit_tps, standing.zones)
 
 
 def _enough_at_minimum(standing: FleetUnderLoad) -> int:

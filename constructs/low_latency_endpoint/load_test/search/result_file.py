@@ -119,17 +119,22 @@ class LoadTestReport:
         ``None`` without a usable limit, without a rate that held with a confidence, or without a
         peak.
         """
-        limit = self.run.limit
-        if limit is None or not limit.usable or self.invalid or self.peak_tps is None:
-            return None
-        if limit.assured_tps_per_instance is None:
+        if self.planned_tps is None or self.peak_tps is None:
             return None
         factor: dict[str, Any] = (
             {} if self.safety_factor is None else {"safety_factor": self.safety_factor}
         )
         return MeasuredThroughput(
-            peak_tps=self.peak_tps, tps_per_instance=limit.assured_tps_per_instance, **factor
+            peak_tps=self.peak_tps, tps_per_instance=self.planned_tps, **factor
         )
+
+    @property
+    def planned_tps(self) -> float | None:
+        """Requests per second of one instance that a plan may rest on; ``None`` where none may."""
+        limit = self.run.limit
+        if limit is None or not limit.usable or self.invalid:
+            return None
+        return limit.assured_tps_per_instance
 
     @property
     def _throughput_confidence(self) -> float | None:
