@@ -514,3 +514,40 @@ def test_a_stated_start_moves_all_that_an_instance_starts_for(name: str) -> None
     ]
     assert found
     assert set(found) == {660.0}
+
+
+ROUTING = "simulate --compare-routing --service-time 40ms --concurrency 4 --replications 2"
+STATED = "--tps 300 --instances 5"
+
+
+def test_routing_is_compared_without_a_settings_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same numbers as with one."""
+    line = [*ROUTING.split(), *STATED.split(), "--requests", "2000", "--json"]
+    of_settings = json.loads(CliRunner().invoke(app, [*line, "--settings", SHIPPED]).output)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, f"{done.output} {done.exception}"
+    answer = json.loads(done.output)
+    assert answer["settings"] is None
+    assert answer["answer"] == of_settings["answer"]
+    for name, strategy in answer["routing"].items():
+        assert strategy["client_latency_ms"] == of_settings["routing"][name]["client_latency_ms"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "missing"),
+    [
+        ("--tps 300", "needs --instances too"),
+        ("--instances 5", "needs --tps too"),
+        ("", "needs --tps and --instances too"),
+    ],
+)
+def test_what_no_settings_file_states_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stated: str, missing: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, [*ROUTING.split(), *stated.split()])
+    assert done.exit_code == 2
+    assert missing in " ".join(done.output.replace("│", " ").split())

@@ -47,7 +47,10 @@ class SimulationOptions:
         "Name of the endpoint. Default: the first in the settings file.", metavar="ENDPOINT"
     )
     settings: SettingsFile = ENDPOINT_YAML
-    compare_routing: bool = flag("Compare the routing strategies.")
+    compare_routing: bool = flag(
+        "Compare the routing strategies; without a settings file by --tps, --instances and "
+        "--service-time."
+    )
     traffic: str | None = option(
         "Traffic over time: steady, daily-wave, spike, deploy, zone-loss, or all. Simulates the "
         "scaling of the plan.",
@@ -140,6 +143,26 @@ class SimulationOptions:
                     "service times are tried, each with its own"
                 )
 
+    @property
+    def states_all(self) -> bool:
+        """Whether strategies are compared by stated numbers, as there is no settings file."""
+        return (
+            self.compare_routing and self.settings == ENDPOINT_YAML and not ENDPOINT_YAML.exists()
+        )
+
+    def check_stated(self) -> None:
+        """Refuse to compare without a settings file what is not stated."""
+        needed = {
+            "--tps": self.tps,
+            "--instances": self.instances,
+            "--service-time or --from-load-test": self.service_time or self.from_load_test,
+        }
+        missing = [name for name, value in needed.items() if value is None]
+        if missing:
+            raise typer.BadParameter(
+                f"without a settings file, --compare-routing needs {' and '.join(missing)} too"
+            )
+
     def _check_single_requests(self, recorded: Shape) -> None:
         """Refuse what a recording of single requests would leave without effect."""
         without = {"--period": self.period, "--tps": self.tps}
@@ -181,6 +204,8 @@ def simulate(options: SimulationOptions) -> None:
     Examples:
       low-latency simulate
       low-latency simulate --compare-routing --from-load-test result.json
+      low-latency simulate --compare-routing --service-time 40ms --tps 300 \\
+        --instances 5
       low-latency simulate sentiment --tps 1500 --instances 10 --service-time 45ms
       low-latency simulate --settings large.yaml --traffic spike --html spike.html
     """
@@ -193,7 +218,7 @@ def simulate(options: SimulationOptions) -> None:
     if options.html is not None:
         check_packages("jinja2")
     options.check()
-    name, plan, settings = _planned(options.settings, options.endpoint)
+    name, plan, settings = _stated(options) if options.states_all else _planned(options)
     stated = settings.endpoints[name]
     load_test = read_load_test_result(options.from_load_test) if options.from_load_test else None
     shapes = options.shapes
@@ -219,13 +244,13 @@ def simulate(options: SimulationOptions) -> None:
         )
     report = SimulationReport(
         name,
-        options.settings,
+        None if options.states_all else options.settings,
         model,
         plan,
         {"seed": options.seed, "processes": options.processes or os.cpu_count() or 1},
         options.replications,
         options.requests,
-        simulated_cost(options.settings, name, options.price or ()),
+        simulated_cost(settings, name, options.price or ()),
     )
     if shapes:
         report.over_time(shapes)
@@ -275,12 +300,32 @@ def _misfits(load_test: LoadTestResult, key: str, settings: Settings) -> list[st
     return [misfit for misfit in misfits if misfit]
 
 
-def _planned(path: Path, name: str | None) -> tuple[str, Plan, Settings]:
+def _stated(options: SimulationOptions) -> tuple[str, Plan, Settings]:
+    """The same of a fixed fleet of which only the command line tells."""
+    from ..settings import plan_endpoint
+    from ..settings.loading import settings_of
+
+    options.check_stated()
+    name = options.endpoint or "endpoint"
+    fleet = {
+        # Of which nothing is simulated; what is states the command line.
+        "containers": [{"image": {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"}}],
+        "instance_type": "ml.m5.large",
+        "instances": {"min": options.instances, "max": options.instances},
+        "scaling": {"enabled": False},
+    }
+    zones = {"ids": ["use1-az1", "use1-az2"]}
+    settings = settings_of({"client_zones": zones, "endpoints": {name: fleet}})
+    return name, plan_endpoint(settings, name), settings
+
+
+def _planned(options: SimulationOptions) -> tuple[str, Plan, Settings]:
     """The key of the endpoint, its plan, and the settings that state it."""
     from ..facts.rules import ONE_VARIANT_SIMULATED
     from ..settings import load_settings, plan_endpoint
 
-    settings = load_settings(path)
+    settings = load_settings(options.settings)
+    name = options.endpoint
     chosen = settings.key_of(name) if name else next(iter(settings.endpoints))
     if others := settings.endpoints[chosen].variants:
         first = settings.endpoints[chosen].variant_name

@@ -26,6 +26,7 @@ from .output import print_document, print_json
 if TYPE_CHECKING:
     from ..plan.plan import Plan
     from ..report.document import Document, Tone
+    from ..settings import Settings
     from ..simulate import Comparison
     from ..simulate.estimates import Estimate
 
@@ -71,12 +72,12 @@ class SimulatedCost:
         }
 
 
-def simulated_cost(path: Path, key: str, given: Sequence[str] = ()) -> SimulatedCost:
-    """Of a settings file, with the prices of the command line over its own."""
-    from ..settings import load_settings, stack_cost
+def simulated_cost(settings: Settings, key: str, given: Sequence[str] = ()) -> SimulatedCost:
+    """Of settings, with the prices of the command line over their own."""
+    from ..settings import stack_cost
     from .cost_view import with_prices
 
-    return SimulatedCost(stack_cost(with_prices(load_settings(path), given)), key)
+    return SimulatedCost(stack_cost(with_prices(settings, given)), key)
 
 
 _COLOURS = {"RANDOM": "red", "LEAST_OUTSTANDING_REQUESTS": "blue"}
@@ -170,7 +171,7 @@ class SimulationReport:
     """The answer of one command, made by one of its methods and shown by the last."""
 
     name: str
-    settings: Path
+    settings: Path | None  # the file; None where all numbers are stated
     model: SimulatedEndpoint
     plan: Plan
     options: dict[str, Any]
@@ -427,7 +428,7 @@ class SimulationReport:
         if as_json:
             print_json(
                 {
-                    "settings": str(self.settings),
+                    "settings": None if self.settings is None else str(self.settings),
                     "endpoint": self.name,
                     "answer": self.sentences,
                     "warnings": self.warnings,
