@@ -9,6 +9,8 @@ import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 
+from .contradictions import contradicts_itself
+
 
 @contextmanager
 def refused(
@@ -21,4 +23,5 @@ def refused(
     assert error.code == code, str(error)
     assert all([error.what, error.got or "got" in parts, error.allowed, error.fix]), str(error)
     assert says in str(error)
+    assert not contradicts_itself(error.got, error.allowed), str(error)
     assert {name: getattr(error, name) for name in parts} == parts

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from low_latency_endpoint.settings import parse_settings
-from tests.settings_files import problems
+from tests.contradictions import contradicts_itself
+from tests.settings_files import mistakes, problems
 
 SHARED = {"client_zones": "{ids: [use1-az1, use1-az2]}"}
 ENDPOINT = {
@@ -132,3 +133,49 @@ def test_thresholds_are_as_many_as_one_likes_where_no_alarm_rolls_back() -> None
     inf1 = f"{{b: {{instance_type: ml.inf1.xlarge, containers: {image}}}}}"
     assert "LLE508" in {code for _, code in problems(text_of({}, alarms))}
     parse_settings(text_of({}, {**alarms, "variants": inf1}))
+
+
+@pytest.mark.parametrize(
+    ("got", "allowed"),
+    [
+        ("s3://my-bucket/models/", "an S3 prefix ending in /"),
+        ("true", "true or false"),
+        ("'10.0.0.1/8'", "such as 10.0.0.0/16"),
+        ("7", "2 to 16"),
+        ("400 seconds", "300 to 3600 seconds"),
+        ("model.tar.gz", "a file named *.tar.gz"),
+    ],
+)
+def test_an_error_that_contradicts_itself_is_known(got: str, allowed: str) -> None:
+    assert contradicts_itself(got, allowed)
+
+
+@pytest.mark.parametrize(
+    ("part", "code", "settings"),
+    [
+        (part, code, settings)
+        for part in ("shared", "endpoint")
+        for code, settings in rows(part)
+        if code != "none"
+    ],
+)
+def test_what_is_refused_is_not_what_is_allowed(part: str, code: str, settings: Lines) -> None:
+    """Where it is, the mistake is in another place than the error says: the key, or the kind."""
+    text = text_of(settings, {}) if part == "shared" else text_of({}, settings)
+    for _, error in mistakes(text):
+        assert not contradicts_itself(str(error.got), str(error.allowed)), str(error)
+
+
+def test_an_error_of_the_key_names_the_key() -> None:
+    data = "{s3_prefix: s3://my-bucket/models/}"
+    container = f"[{{image: {{uri: a/b:1}}, multi_model: true, data: {data}}}]"
+    ((_, error),) = mistakes(text_of({}, {"containers": container}))
+    assert error.code == "LLE326"
+    assert error.where.endswith("data.s3_prefix")
+    assert error.got == "s3_prefix with multi_model"
+    assert "s3: s3://my-bucket/models/" in error.fix
+
+
+def test_a_switch_in_quotes_is_told_from_one_without() -> None:
+    ((_, error),) = mistakes(text_of({"private_link": "{fips: 'true'}"}, {}))
+    assert (error.got, error.allowed) == ('"true", which is text', "true or false")

@@ -66,6 +66,7 @@ from low_latency_endpoint.errors import ConfigurationError, rules
 from low_latency_endpoint.hosting.container import container_on
 from low_latency_endpoint.hosting.scaling import ScalingStep
 from low_latency_endpoint.plan.pinned_model import PinnedFile
+from tests.contradictions import contradicts_itself
 from tests.pinned_models import QWEN, written_lock
 
 from .conftest import warnings_in
@@ -822,6 +823,7 @@ def test_refused(new_stack, parts, code, make, got, allowed):
     assert got in error.got
     assert allowed in error.allowed
     assert error.fix
+    assert not contradicts_itself(error.got, error.allowed), str(error)
     assert all(text in str(error) for text in (code, error.got, error.allowed, error.fix))
 
 

@@ -50,6 +50,11 @@ class ModelData(ABC):
         """The data's S3 URI, and what the model's role must be allowed to read it."""
 
     @property
+    def stated_key(self) -> str:
+        """The settings file's key for it; none here, where the slash tells them apart."""
+        return ""
+
+    @property
     def is_prefix(self) -> bool:
         """Whether the data is everything under a prefix (it ends with a slash)."""
         return self.uri.endswith("/")

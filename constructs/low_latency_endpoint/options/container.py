@@ -165,6 +165,11 @@ class ModelDataSettings(Options):
         return str(self.s3 or self.s3_prefix or self.asset)
 
     @property
+    def stated_key(self) -> str:
+        """The key that says where they lie."""
+        return next((name for name in self.exactly_one_of if self._states(name)), "")
+
+    @property
     def is_prefix(self) -> bool:
         """Whether archives lie below a prefix."""
         return self.s3 is not None and self.s3.endswith("/")
@@ -180,7 +185,9 @@ class ModelDataSettings(Options):
         if prefix is not None and not prefix.endswith("/"):
             yield finding(PREFIX_ENDS_WITH_SLASH, "s3_prefix", got=prefix, allowed=f"{prefix}/")
         if asset is not None and not str(asset).endswith(".tar.gz"):
-            yield finding(ASSET_IS_ARCHIVE, "asset", got=asset, allowed="a file named *.tar.gz")
+            yield finding(
+                ASSET_IS_ARCHIVE, "asset", got=str(asset), allowed="a file named *.tar.gz"
+            )
 
 
 class Data(Protocol):
@@ -188,6 +195,8 @@ class Data(Protocol):
 
     @property
     def uri(self) -> str: ...
+    @property
+    def stated_key(self) -> str: ...
     @property
     def is_prefix(self) -> bool: ...
     @property
@@ -257,13 +266,30 @@ class ContainerOptions(ServingOptions):
                     got = f"accept_eula with {name}"
                     yield finding(EULA_OF_PREFIX, "data", "accept_eula", got=got, allowed="neither")
         if self.multi_model and not self.model_package and (data is None or not data.is_prefix):
-            yield finding(
+            yield self._no_prefix_of_archives(data)
+
+    def _no_prefix_of_archives(self, data: Data | None) -> Finding:
+        """That many models lie under no prefix: there is no data, its key, or its value is wrong."""
+        if data is None:
+            return finding(MULTI_MODEL_DATA, "multi_model", got="no data", allowed="data")
+        key = data.stated_key
+        if key not in ("", "s3"):
+            return finding(
                 MULTI_MODEL_DATA,
-                "multi_model",
-                got=data.uri if data else "no data",
-                allowed="an S3 prefix ending in /",
-                fix="Name the prefix under which the archives lie, with / at its end.",
+                "data",
+                key,
+                got=f"{key} with multi_model",
+                allowed="s3, with the prefix of the archives",
+                fix="Write s3: s3://my-bucket/models/ instead, and put a .tar.gz for each model there: "
+                "a multi-model container unpacks archives.",
             )
+        return finding(
+            MULTI_MODEL_DATA,
+            "multi_model",
+            got=data.uri,
+            allowed="an S3 prefix ending in /",
+            fix="Name the prefix under which the archives lie, with / at its end.",
+        )
 
     def _rules_of_mode(self) -> Iterator[Finding]:
         """A package is one model, and many models have a cache."""

@@ -82,7 +82,10 @@ class _Cidr(Pattern):
 
 
 CIDR = _Cidr(
-    CIDR_FORM, "a range of IPv4 addresses", r"\d+\.\d+\.\d+\.\d+/\d+", "such as 10.0.0.0/16"
+    CIDR_FORM,
+    "a range of IPv4 addresses",
+    r"\d+\.\d+\.\d+\.\d+/\d+",
+    "the first address of a range and its prefix length, such as 10.0.0.0/16",
 )
 NO_SUCH_ASSET = rule(
     "LLE911",

@@ -456,7 +456,9 @@ def check_time_zone(name: str | None) -> None:
     """Raise for a time zone that this machine's database does not have, LLE613."""
     known = _time_zones()
     if name is not None and known and name not in known:
-        raise SCHEDULE_TIME_ZONE.error(got=name, allowed="such as Europe/Berlin or Etc/UTC")
+        raise SCHEDULE_TIME_ZONE.error(
+            got=name, allowed="a zone of the IANA database, such as Europe/Berlin or Etc/UTC"
+        )
 
 
 @cache

@@ -229,7 +229,10 @@ def _translated(
         fix = f'Put it in quotes: "{shown(got)}".'
     elif kind in ("int_type", "float_type") and isinstance(got, str):
         fix = "Write the number alone, without quotes or a unit."
-    return WRONG_KIND.error(got=shown(got), allowed=allowed, fix=fix)
+    given = shown(got)
+    if isinstance(got, str) and kind.startswith(("bool", "int", "float")):
+        given = f'"{given}", which is text'  # true and 5 look like what is wanted
+    return WRONG_KIND.error(got=given, allowed=allowed, fix=fix)
 
 
 def _unknown(cls: type[SettingsModel], name: str, suggest: bool) -> ConfigurationError:

@@ -56,10 +56,13 @@ def parse_duration(value: Any) -> timedelta:
     if duration is None:
         bare = isinstance(value, (int, float)) and not isinstance(value, bool)
         fix = f"Write the unit: {text}ms, {text}s or {text}m." if bare else ""
+        together = "".join(text.split()) if isinstance(text, str) else ""
+        if together != text and duration_of_text(together) is not None:
+            fix = f"Write {together}."
         raise breach(
             DURATION_FORM,
             got=value if not bare else str(text),
-            allowed="a number and ms, s, m or h, such as 200ms or 5m",
+            allowed="a number and ms, s, m or h, without a space, such as 200ms or 5m",
             fix=fix,
         )
     return duration
