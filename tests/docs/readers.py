@@ -29,6 +29,7 @@ from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
 from local_sagemaker.model_servers import LanguageModelServer, ServiceTime, SimulatedModelServer
 from low_latency_endpoint.settings import parse_settings
 from tests.git_commands import git
+from tests.load_test.locust_runs import free_port
 from tests.pinned_models import QWEN, written_lock
 
 from .console_blocks import ROOT
@@ -57,6 +58,9 @@ def settings(**changes: Any) -> str:
     sentiment["throughput"] = {**sentiment["throughput"], "peak_tps": 80, "tps_per_instance": 16}
     sentiment |= changes
     return yaml.safe_dump({**SHIPPED, "endpoints": {"sentiment": sentiment}}, sort_keys=False)
+
+
+_CONTAINER_PORT = free_port()  # of the model server that a page starts
 
 
 @dataclass
@@ -470,9 +474,9 @@ READERS: dict[str, Reader] = {
         # No Docker here, and another test may have the port.
         stands_for={
             "docker run --rm --publish 127.0.0.1:8080:8080 --env WORKERS=4 team/measure:1.4.2 serve": (
-                "SAGEMAKER_BIND_TO_PORT=48080 python serve.py > server.log 2>&1"
+                f"SAGEMAKER_BIND_TO_PORT={_CONTAINER_PORT} python serve.py > server.log 2>&1"
             ),
-            "127.0.0.1:8080": "127.0.0.1:48080",
+            "127.0.0.1:8080": f"127.0.0.1:{_CONTAINER_PORT}",
         },
     ),
     "docs/how-to/pull-request-check.md": Reader(_pull_request, needs_aws=False),
