@@ -16,12 +16,16 @@ from ..facts.container_metrics import (
     watched_metric,
 )
 from ..facts.metrics import metrics, milliseconds_from_microseconds
+from ..options.alarms import DEFAULT_DATAPOINTS, DEFAULT_EVALUATION_PERIODS, DEFAULT_PERIOD_SECONDS
+from ..plan.alarm_windows import AlarmWindow
 from .alarm_kinds import alarm_kind
 from .calls import Account, json_object
 from .endpoints import DeployedEndpoint
 from .metrics import dimensions_of, why_unpublished
 from .queries import FULLEST, LEVELS, MILLISECONDS, TIMES
 
+USUAL_WINDOW = AlarmWindow(DEFAULT_PERIOD_SECONDS, DEFAULT_EVALUATION_PERIODS, DEFAULT_DATAPOINTS)
+"""Of the library's alarms by default, and of whatever no alarm is on."""
 Alarm = Mapping[str, Any]
 _NAMES = 100  # that DescribeAlarms takes, and gives
 
@@ -135,6 +139,7 @@ class AlarmReading:
     doubt: str = ""  # why CloudWatch has nothing that it watches
     new_fleet: bool = False  # whether it watches the fleet of one deployment only
     kind: str = ""  # as alarm_kinds has it
+    window: AlarmWindow = USUAL_WINDOW
 
     @property
     def title(self) -> str:
@@ -239,7 +244,18 @@ def alarm_reading(alarm: Mapping[str, Any]) -> AlarmReading:
         variant=_owner(alarm),
         new_fleet=bool(dimension_values(alarm, "EndpointConfigName")),
         kind=alarm_kind(alarm),
+        window=_window(alarm),
     )
+
+
+def _window(alarm: Alarm) -> AlarmWindow:
+    """The periods that an alarm on metrics evaluates: all of them, where it says of no fewer."""
+    seconds = [each["Period"] for each in alarm_metrics(alarm) if "Period" in each]
+    periods = alarm.get("EvaluationPeriods")
+    if periods is None:
+        return USUAL_WINDOW
+    first = alarm.get("Period") or max(seconds, default=DEFAULT_PERIOD_SECONDS)
+    return AlarmWindow(first, periods, alarm.get("DatapointsToAlarm") or periods)
 
 
 def _owner(alarm: Alarm) -> str:

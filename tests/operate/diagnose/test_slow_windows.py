@@ -12,6 +12,7 @@ from low_latency_endpoint.operate.diagnose.tree import slow_windows
 from low_latency_endpoint.operate.diagnose.view import VariantView
 
 from .conftest import Run
+from .faults.endpoints import SINGLE
 from .faults.fault import from_minute, up_to
 from .scenarios import Scenario, constant
 
@@ -100,7 +101,6 @@ WINDOWS = {
 }
 
 
-SCATTERED = {3, 6, 15, 19, 22, 30, 34, 43, 45, 53, 62, 66, 75, 77, 90, 96, 104, 107}
 OF_P99 = {
     "LLD132": Scenario(
         minutes=120,
@@ -108,7 +108,7 @@ OF_P99 = {
         cpu=constant(20),
         latency=lambda m, i: 500 if 70 <= m < 76 and i == 0 else 40,
     ),
-    "LLD136": Scenario(minutes=120, latency=lambda m, i: 400 if m in SCATTERED and i == 0 else 40),
+    "LLD136": Scenario(minutes=120, latency=lambda m, i: 400 if m in SINGLE and i == 0 else 40),
 }
 
 

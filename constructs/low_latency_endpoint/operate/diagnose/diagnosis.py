@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
 
+from ...account.alarms import AlarmReading
 from ...account.metrics import INEXACT, MetricSeries, Series, statistic_of
 from ...account.queries import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
 from ...errors import rule
@@ -198,7 +199,7 @@ class Diagnosis:
             "zones": {v.name: [asdict(row) for row in breakdown(v.zones)] for v in m.variants},
             "variants": [_variant_dict(v) for v in m.variants],
             "events": list(map(json_safe, self.events)),
-            "alarms": None if m.alarms is None else list(map(json_safe, m.alarms)),
+            "alarms": None if m.alarms is None else list(map(_alarm_dict, m.alarms)),
             "unknown": [asdict(each) for each in m.unknown],
             "absent": list(m.absent),
         }
@@ -251,6 +252,10 @@ def _ranges(
             ranges[statistic] = low, high
     if any(high >= DOUBLED * low for low, high in ranges.values()):
         yield from ranges.items()
+
+
+def _alarm_dict(alarm: AlarmReading) -> dict[str, Any]:
+    return {**json_safe(alarm), "window": alarm.window._asdict()}
 
 
 def _split_dict(split: Split) -> dict[str, Any]:

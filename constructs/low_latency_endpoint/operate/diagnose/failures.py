@@ -9,6 +9,7 @@ from datetime import datetime
 from statistics import quantiles
 
 from ...account.metrics import Series, median
+from ...options.alarms import MINIMUM_FAILURES
 from ...report.numbers import milliseconds, percent, rate
 from . import thresholds as const
 from .events import early_errors
@@ -16,6 +17,7 @@ from .findings import Evidence, Finding, Remedy, container_log
 from .new_version import with_deployment
 from .saturated import reason_of_saturation
 from .slow_container import queueing
+from .sustained import alarms_on, lasts_over, windows_of
 from .view import VariantView, bulk, runs
 
 SERVER, CLIENT = "5XX errors", "4XX errors"
@@ -160,7 +162,23 @@ def _too_many(view: VariantView, failed: Series, option: str) -> float:
         part, whole = (series.between(first, last + view.period).sum for series in (failed, came))
         if part >= 4 * const.LEAST_ERRORS and whole and part / whole >= 5 * rate:
             return part / whole
+    if _alarmed(view, failed, option, rate):
+        return failed.sum / came.only(bulk(failed).points).sum
     return 0.0
+
+
+def _alarmed(view: VariantView, failed: Series, option: str, rate: float) -> bool:
+    """Whether the account's alarm on these errors would be on, however long the window is."""
+    came = view.get("Invocations", "Sum")
+    times = came.times
+
+    def is_late(first: int, end: int) -> bool:
+        count, of = (series.only(times[first:end]).sum for series in (failed, came))
+        return count >= MINIMUM_FAILURES and count > rate * of
+
+    alarms = alarms_on(view.measurements, view.variant.name, option, "Rate")
+    windows = windows_of(alarms) if alarms else []
+    return any(lasts_over(is_late, len(times), window, view.period) for window in windows)
 
 
 def _by_fullness(view: VariantView, failed: Series, option: str) -> Iterator[tuple[Series, float]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-# How often a period must be slow. As the library's own alarms: three of five.
+# Periods that are enough to judge, and to be slow again and again. How long a limit must be exceeded
+# say the alarms: sustained.py.
 PERIODS, SLOW_OF_PERIODS = 5, 3
 ENOUGH_REQUESTS = 20  # in a period: a high percentile says more than its slowest request
 SPARSE_SHARE = 0.25  # of all periods, with fewer requests: a percentile is their maximum then

@@ -70,11 +70,9 @@ def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime
     windows: list[list[datetime]] = []
     for first, last in runs(times, gap):
         part = [time for time in times if first <= time <= last]
-        places = [position.get(time, 0) for time in part]
-        if any(
-            third - one < const.PERIODS
-            for one, third in zip(places, places[const.SLOW_OF_PERIODS - 1 :], strict=False)
-        ):
+        places = {position.get(time, 0) for time in part}
+        late = [place in places for place in range(min(places), max(places) + 1)]
+        if view.seen_by_alarms(late):
             windows += _by_fullness(view, part)
     return windows
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from ...account.metrics import FAILURES, Series, failed_requests, median
+from ...plan.alarm_windows import AlarmWindow, share_beyond, window_text
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
 from .findings import Evidence, Finding, Remedy, finding
 from .measurements import Measurements, Rise, VariantReading, rises, serving
+from .sustained import alarms_on, conditions, in_periods, lasts, lasts_over, windows_of
 
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
+_LATENCIES = ("ModelLatency", "OverheadLatency")
 ALIKE = Series()
 """Weights of periods that count alike."""
 
@@ -188,21 +191,78 @@ class VariantView:
             late = [t for t, v in series.points.items() if v > limit.value]
             above = series.only(late).without(self.explained)
             seen = above.only(filter(self._seen, above.points))
-            if seen and self._sustained(series, above, counts):
+            if seen and self._sustained(name, statistic, limit.value, above, counts):
                 periods.append(
                     SlowPeriods(metric, statistic, limit.value, limit.source, seen, len(series))
                 )
         return tuple(periods)
 
-    @staticmethod
-    def _sustained(series: Series, above: Series, counts: Series) -> bool:
-        flags = [time in above.points for time in series.times]
+    def _sustained(
+        self, metric: str, statistic: str, limit: float, above: Series, counts: Series
+    ) -> bool:
+        """Whether it is above its limit for as long as an alarm on it wants."""
+        alarms = alarms_on(self.measurements, self.variant.name, metric, statistic)
         if not any(
-            sum(flags[i : i + const.PERIODS]) >= const.SLOW_OF_PERIODS for i in range(len(flags))
+            self._lasts(metric, statistic, value, window)
+            for value, window in conditions(limit, alarms)
         ):
             return False
         typical = median(counts.points.get(time, 0) for time in above.points) or 0
-        return typical >= const.ENOUGH_REQUESTS or len(above) >= const.SPARSE_SHARE * len(series)
+        judged = len(self.get(metric, statistic))
+        return typical >= const.ENOUGH_REQUESTS or len(above) >= const.SPARSE_SHARE * judged
+
+    def _lasts(self, metric: str, statistic: str, limit: float, window: AlarmWindow) -> bool:
+        series = self.get(metric, statistic)
+        if window.seconds <= self.period.total_seconds():
+            late = [series.points[t] > limit and t not in self.explained for t in series.times]
+            return lasts(late, window)
+        left = series.without(self.explained).times
+        return lasts_over(
+            lambda first, end: self._late(metric, statistic, limit, left[first:end]),
+            len(left),
+            window,
+            self.period,
+        )
+
+    def _late(self, metric: str, statistic: str, limit: float, times: list[datetime]) -> bool:
+        """Whether a statistic of several periods together is certainly above a limit."""
+        values, share = self.get(metric, statistic).only(times), share_beyond(statistic)
+        if statistic == "Maximum":
+            return (values.max or 0) > limit
+        if share is None:
+            return (values.weighted_mean(self.requests) or 0) > limit
+        most = float(share) * self.requests.only(times).sum
+        return 0 < most <= self.late_requests(metric, statistic, limit, times) * 1.000001
+
+    def seen_by_alarms(self, late: Sequence[bool]) -> bool:
+        """Whether an alarm on a latency would be on for these periods."""
+        on = [alarms_on(self.measurements, self.variant.name, name) for name in _LATENCIES]
+        windows = windows_of([alarm for alarms in on for alarm in alarms])
+        return any(lasts(late, window) for window in windows)
+
+    @property
+    def unseen_by_alarms(self) -> str:
+        """In words, how long slow times on end of which no alarm goes on are not."""
+        alarms = alarms_on(self.measurements, self.variant.name, "ModelLatency")
+        windows = " or ".join(window_text(window) for window in windows_of(alarms))
+        return f"never in {windows}, which alarms would detect"
+
+    def late_requests(
+        self, metric: str, statistic: str, limit: float, times: Iterable[datetime]
+    ) -> float:
+        """How many requests certainly took longer than a limit, by the percentiles of each period."""
+        wanted, counts = list(times), self.requests.points
+        shares = {"p50": 0.5, "p90": 0.1, "p99": 0.01}
+        if (beyond := share_beyond(statistic)) is not None:
+            shares[statistic] = float(beyond)
+        above = [
+            (share, {t for t, v in self.get(metric, name).only(wanted).points.items() if v > limit})
+            for name, share in shares.items()
+        ]
+        return sum(
+            counts.get(time, 0) * max((share for share, late in above if time in late), default=0.0)
+            for time in wanted
+        )
 
     def slow_evidence(self, slow: tuple[SlowPeriods, ...] | None = None) -> tuple[Evidence, ...]:
         """The slow statistics in words, with numbers and times."""
@@ -474,11 +534,16 @@ class VariantView:
         """Periods in which the instances were saturated by utilization, where enough are."""
         used = [self.get(f"{name}Utilization", "Average").points for name in ("CPU", "GPU")]
         full = {t for each in used for t, v in each.items() if v >= const.SATURATED_PERCENT}
-        times, length = sorted(full - self.explained), const.PERIODS * self.period
-        enough = any(
-            sum(start <= time < start + length for time in times) >= const.SLOW_OF_PERIODS
-            for start in times
-        )
+        times = sorted(full - self.explained)
+        alarms = [
+            alarm
+            for name in ("CPU", "GPU")
+            for alarm in alarms_on(self.measurements, self.variant.name, f"{name}Utilization")
+        ]
+        judged = sorted({t for each in used for t in each})
+        late = [time in full - self.explained for time in judged]
+        windows = [in_periods(window, self.period) for window in windows_of(alarms)]
+        enough = any(lasts(late, window) for window in windows)
         return list(filter(self._seen, times)) if enough else []
 
     def needed_instances(self, times: list[datetime]) -> int | None:

@@ -10,8 +10,10 @@ from .fault import between, from_minute, slow, up_to
 
 ZONES = ("us-east-1a", "us-east-1b")
 
-#: Minutes without a rhythm, a fifth of all.
-SINGLE = {3, 6, 15, 19, 22, 30, 34, 43, 45, 53, 62, 66, 75, 77, 90, 96, 104, 107}
+#: Minutes without a rhythm, a fifth of all, and never two of three.
+SINGLE = {3, 6, 15, 19, 22, 30, 34, 43, 46, 53, 62, 66, 75, 78, 90, 96, 104, 107}
+#: An alarm that two minutes on end do not put on.
+THREE_OF_FIVE = {"EvaluationPeriods": 5, "DatapointsToAlarm": 3}
 
 
 def not_started(**more: Any) -> Scenario:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..scenarios import Scaled, constant
 from .endpoints import (
     SINGLE,
+    THREE_OF_FIVE,
     ZONES,
     cold_after_scale_out,
     cold_then_saturated,
@@ -27,7 +28,8 @@ ROWS = {
         latency=every(5),
     ),
     "LLD136: single slow minutes at any time, a fifth of all": fault(
-        "slow 18 times, for 1 periods on average & 15 % of all requests arrived then",
+        "slow 18 times, for 1 periods on average & 15 % of all requests arrived then"
+        " & never in 2 of 3 periods of a minute",
         "containers[].environment",
         over=120,
         minutes=120,
@@ -160,19 +162,21 @@ ROWS = {
         activities=[Scaled(17, 6), Scaled(35, 8)],
     ),
     "LLD121: six batches of an update, each cold for two minutes": fault(
-        "the start of i-0 at 03:06 & 6 times, never in three of five periods",
+        "the start of i-0 at 03:06 & 6 times, never in 3 of 5 periods of a minute",
         over=60,
         enhanced=True,
         instances=constant(6),
         arrives={i: 6 + 9 * i for i in range(6)},
         latency=lambda m, i: 400 if 0 <= m - 6 - 9 * i < 2 else 40,
+        alarm=THREE_OF_FIVE,
     ),
     "LLD121: six scale-outs, each new instance cold for two minutes": fault(
-        "the scale-out to 5 instances & 6 times, never in three of five periods",
+        "the scale-out to 5 instances & 6 times, never in 3 of 5 periods of a minute",
         over=60,
         instances=lambda m: 4 + (m + 5) // 10,
         tps=lambda m: 400 + 80 * ((m + 5) // 10),
         latency=lambda m, i: 400 if i >= 4 and 0 <= m - 5 - 10 * (i - 4) < 2 else 40,
+        alarm=THREE_OF_FIVE,
         activities=[Scaled(10 * n, 5 + n, took=5) for n in range(6)],
     ),
     "LLD121: a cold fleet, and a saturated one later": fault(

@@ -19,7 +19,9 @@ def _day(m: float) -> float:
 
 def _bad_minutes(seed: int, minutes: int, share: float) -> PerMinute:
     chosen = random.Random(seed)
-    bad = {m for m in range(minutes) if chosen.random() < share}
+    drawn = {m for m in range(minutes) if chosen.random() < share}
+    # Two of three are an alarm, by chance or not.
+    bad = {m for m in drawn if not drawn & {m - 1, m - 2}}
     return lambda m: 400 if m in bad else 40
 
 

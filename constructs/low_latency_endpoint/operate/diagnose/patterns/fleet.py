@@ -79,7 +79,7 @@ def cold_batches(view: VariantView) -> Iterator[Matched]:
     few = (typical or 0) < const.ENOUGH_REQUESTS or batches < const.BATCHES
     if not starts or few or slower(view, slow) < const.SLOWER:
         return
-    hit = f"{batches} times, never in three of five periods, which alarms would detect; "
+    hit = f"{batches} times, {view.unseen_by_alarms}; "
     finding = cold(view, starts, slow, hit + hit_words(view, slow))
     yield Matched(replace(finding, risk=kept(view, slow)), frozenset(slow))
 

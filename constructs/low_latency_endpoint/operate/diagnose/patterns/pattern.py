@@ -12,8 +12,6 @@ from ..findings import Finding
 from ..thresholds import MANY_TIMES, SAME_LOAD
 from ..view import VariantView
 
-#: Requests that are at least this slow when the percentile is.
-_SHARES = {"p50": 0.5, "p90": 0.1, "p99": 0.01}
 MINUTE = timedelta(minutes=1)
 CONTAINER_ERRORS = ("Invocation5XXErrors", "InvocationModelErrors")
 
@@ -97,27 +95,13 @@ def kept(view: VariantView, slow: Iterable[datetime]) -> bool:
             if mean is not None and mean > each.limit:
                 return False
         elif each.allowed is not None:
-            over = _late_requests(view, times, each)
+            over = view.late_requests("ModelLatency", each.statistic, each.limit, times)
             if counts.sum and over / counts.sum > each.allowed * 1.000001:
                 return False
         elif each.statistic == "Maximum" and times & set(each.slow):
             return False
-    # As an alarm sees it: three of five periods.
+    # As an alarm sees it.
     return not times & set(view.slow_times)
-
-
-def _late_requests(view: VariantView, times: Iterable[datetime], each: Judged) -> float:
-    """How many requests certainly took longer than the limit, by the percentiles of each period."""
-    counts = view.requests.points
-    shares = _SHARES if each.allowed is None else _SHARES | {each.statistic: each.allowed}
-    above = [
-        (share, {t for t, v in view.get("ModelLatency", name).points.items() if v > each.limit})
-        for name, share in shares.items()
-    ]
-    return sum(
-        counts.get(time, 0) * max((share for share, late in above if time in late), default=0.0)
-        for time in times
-    )
 
 
 def hit_words(view: VariantView, times: Iterable[datetime]) -> str:
@@ -125,7 +109,8 @@ def hit_words(view: VariantView, times: Iterable[datetime]) -> str:
     times = set(times)
     text = f"{percent(share(view, times))} of all requests arrived then"
     if each := slowest(view, times):
-        part, known = _late_requests(view, times, each), view.requests.only(times).sum
+        part = view.late_requests("ModelLatency", each.statistic, each.limit, times)
+        known = view.requests.only(times).sum
         if part and known:
             measure = f"took longer than {milliseconds(each.limit)}"
             text += f"; at least {percent(part / known)} of these {measure}"

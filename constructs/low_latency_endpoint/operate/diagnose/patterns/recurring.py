@@ -196,7 +196,7 @@ def _first_slow(view: VariantView, resumed: datetime, slow: set[datetime]) -> li
 
 
 def scattered(view: VariantView) -> Iterator[Matched]:
-    """Slow periods that are never three of five, which alarms see, and hit many requests."""
+    """Slow periods that are too far apart for alarms, and hit many requests."""
     slow = all_slow(view)
     apart = runs(slow, view.period)
     typical = median(view.requests.points.get(time, 0) for time in slow) or 0
@@ -214,8 +214,8 @@ def scattered(view: VariantView) -> Iterator[Matched]:
     finding = view.cause(
         "LLD136",
         f"slow {len(apart)} times, for {readable(len(slow) / len(apart), 2)} periods on average, "
-        f"{min(gaps):.0f} to {max(gaps):.0f} min apart, at irregular intervals; never in "
-        "three of five periods, which alarms would detect",
+        f"{min(gaps):.0f} to {max(gaps):.0f} min apart, at irregular intervals; "
+        f"{view.unseen_by_alarms}",
         Evidence(f"{then_and_otherwise(view, slow)}; {hit_words(view, slow)}"),
         Evidence(f"{work}; {view.utilization_words(slow)} then"),
         times=slow,
