@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -24,12 +25,14 @@ from .options import (
     grouped,
     naming,
     option,
+    parse_targets,
 )
 from .output import print_document, print_json
 
 if TYPE_CHECKING:
     from ..errors.findings import Place
     from ..operate.sagemaker_jobs import Job, JobKind, JobRequest
+    from ..settings import EndpointSettings, Settings
 
 
 @dataclass
@@ -47,6 +50,12 @@ class JobOptions:
     profile: Profile = None
     region: Region = None
 
+    @property
+    def has_settings(self) -> bool:
+        """Whether a settings file is meant: not where an endpoint or a job is named, and none is there."""
+        is_named = self.endpoint is not None or self.job is not None
+        return self.settings != ENDPOINT_YAML or ENDPOINT_YAML.exists() or not is_named
+
 
 @dataclass
 class RecommendOptions:
@@ -58,6 +67,9 @@ class RecommendOptions:
         "types (Default job).",
         metavar="TYPE",
         short="-t",
+    )
+    target: list[str] | None = option(
+        "Latency target, such as p95=200ms. Default: from the settings file.", metavar="STAT=TIME"
     )
     write: int | None = option(
         "Write this row of the table into the settings file. Comments are kept.", metavar="N"
@@ -84,8 +96,9 @@ class OptimizeOptions:
 def recommend(chosen: RecommendOptions, options: JobOptions) -> None:
     """Find the instance type with SageMaker Inference Recommender. Costs instance hours.
 
-    Tests the deployed model against the latency target in the settings file. Shows the request and
-    asks before it starts the job, and waits for its end. Ctrl-C stops waiting, not the job.
+    Tests the deployed model against the latency target in the settings file. Without a settings
+    file name the endpoint, and give --target. Shows the request and asks before it starts the job,
+    and waits for its end. Ctrl-C stops waiting, not the job.
 
     \b
     Exit codes:
@@ -99,20 +112,35 @@ def recommend(chosen: RecommendOptions, options: JobOptions) -> None:
       low-latency recommend --role-arn ARN --payload s3://my-bucket/payload.tar.gz
       low-latency recommend -t ml.c6i.4xlarge -t ml.g5.xlarge --role-arn ARN \\
         --payload s3://my-bucket/payload.tar.gz
+      low-latency recommend sentiment --target p95=200ms --role-arn ARN \\
+        --payload s3://my-bucket/payload.tar.gz
       low-latency recommend --job NAME --write 2
     """
     from ..operate import sagemaker_jobs as jobs
-    from .chosen_endpoints import stated_name
+    from .chosen_endpoints import stated_name, usual_settings
 
+    if chosen.write is not None and not options.has_settings:
+        raise typer.BadParameter("--write writes into a settings file, and there is none")
+    if options.has_settings and options.settings == ENDPOINT_YAML:
+        usual_settings("recommend", options.profile, options.region)
+    targets = parse_targets(chosen.target or (), ())
     command = _JobCommand(options)
-    target_ms = jobs.latency_target_ms(command.endpoint)
+    if options.has_settings:
+        tested = jobs.ModelUnderTest.of_settings(command.endpoint, targets)
+    else:
+        tested = jobs.ModelUnderTest(jobs.latency_target_ms(targets))
+    target_ms = tested.target_ms
     name = options.job
     if not name:
-        endpoint, _ = stated_name(options.settings, options.profile, options.region, command.key)
+        endpoint = command.key
+        if options.has_settings:
+            endpoint, _ = stated_name(
+                options.settings, options.profile, options.region, command.key
+            )
         request = jobs.recommendation_request(
             command.client,
             endpoint,
-            command.endpoint,
+            tested,
             payload=chosen.payload,
             instance_types=chosen.instance_type or (),
         )
@@ -172,20 +200,37 @@ def optimize(chosen: OptimizeOptions, options: JobOptions) -> None:
 
 
 class _JobCommand:
-    """A command's endpoint in the settings file, and the account that runs its job."""
+    """A command's endpoint in the settings file or by its name, and the account that runs its job."""
 
     def __init__(self, chosen: JobOptions) -> None:
         from ..account.sessions import open_clients
-        from ..settings import load_settings
-        from .chosen_endpoints import stated_key
 
         if not (chosen.job or chosen.role_arn):
             raise typer.BadParameter("a new job needs --role-arn; --job NAME waits for another")
-        settings = load_settings(chosen.settings)
         self.options = chosen
-        self.key = stated_key(settings, chosen.endpoint, chosen.settings)
-        self.endpoint = settings.endpoints[self.key]
-        self.client, self.region = open_clients(chosen.profile, chosen.region, settings.region)
+        self._settings = self._read_settings() if chosen.has_settings else None
+        stated_region = self._settings.region if self._settings else None
+        self.client, self.region = open_clients(chosen.profile, chosen.region, stated_region)
+
+    def _read_settings(self) -> Settings:
+        from ..settings import load_settings
+
+        return load_settings(self.options.settings)
+
+    @cached_property
+    def key(self) -> str:
+        """The endpoint's key in the settings; its name, or the job's, without a settings file."""
+        from .chosen_endpoints import stated_key
+
+        if self._settings is None:
+            return self.options.endpoint or self.options.job or ""
+        return stated_key(self._settings, self.options.endpoint, self.options.settings)
+
+    @property
+    def endpoint(self) -> EndpointSettings:
+        """The endpoint as its settings state it; there has to be a settings file."""
+        settings = self._settings or self._read_settings()
+        return settings.endpoints[self.key]
 
     def start(self, kind: JobKind, request: JobRequest) -> str:
         """Start a job that the user agrees to, and return its name."""

@@ -122,42 +122,65 @@ _PHASE = {"InitialNumberOfUsers": 1, "SpawnRate": 3, "DurationInSeconds": 600}
 _MOST_PER_MINUTE = 30_000  # at which AWS's tests end: 500 requests per second
 
 
+@dataclass(frozen=True)
+class ModelUnderTest:
+    """What a recommendation job is to know of a deployed model, apart from its name."""
+
+    target_ms: int  # at p95
+    variant_name: str | None = None  # None for the first
+    images: tuple[str, ...] | None = None  # of its containers; None for those that are deployed
+    content_type: str = "application/json"
+
+    @classmethod
+    def of_settings(
+        cls, endpoint: EndpointSettings, targets: Mapping[str, float] | None = None
+    ) -> ModelUnderTest:
+        """As the settings tell it, with other targets if some are given; LLE928 without any."""
+        parameters = endpoint.warm_up.payloads[0].headers if endpoint.warm_up else {}
+        stated = endpoint.latency.milliseconds if endpoint.latency else {}
+        return cls(
+            target_ms=latency_target_ms(targets or stated),
+            variant_name=endpoint.variant_name,
+            images=tuple(images_of(served_containers(endpoint)).values()),
+            content_type=parameters.get("ContentType", cls.content_type).partition(";")[0],
+        )
+
+
 def recommendation_request(
     client: ClientFactory,
     endpoint_name: str,
-    endpoint: EndpointSettings,
+    tested: ModelUnderTest,
     *,
     payload: str,
     instance_types: Sequence[str],
 ) -> JobRequest:
     """Return the request of a Default job or, with instance types, of an Advanced one.
 
-    Raises LLR103, LLR107, LLE405, LLE928 and the rules of images. AWS is asked for the deployed
-    model alone, after all other checks.
+    Raises LLR103, LLR107, LLE405 and the rules of images. AWS is asked for the deployed model alone,
+    after all checks of what is stated.
     """
     SAMPLE_PAYLOAD.check(payload, "--payload")
-    target_ms = latency_target_ms(endpoint)
     for name in instance_types:
         INSTANCE_TYPE.check(name, "--instance-type")
-        for image in images_of(served_containers(endpoint)).values():
-            check_image_runs_on(image, name, where="--instance-type")
-    container = _container_config(endpoint, payload)
+    _check_images(tested.images or (), instance_types)
     with aws_errors_in_words():
-        model = _deployed_model(Account(client), endpoint_name, endpoint.variant_name)
-    tested = {**model, "ContainerConfig": container}
+        model, deployed = _deployed_model(Account(client), endpoint_name, tested.variant_name)
+    images = deployed if tested.images is None else tested.images
+    _check_images(images, instance_types)
+    configured = {**model, "ContainerConfig": _container_config(tested, images, payload)}
     if not instance_types:
         limit = "45 minutes, says AWS; a Default job takes no limit"
-        return JobRequest({"JobType": "Default", "InputConfig": tested}, limit)
+        return JobRequest({"JobType": "Default", "InputConfig": configured}, limit)
     tests = len(instance_types)
     at_once = min(tests, _TESTS_AT_ONCE)
-    tested["JobDurationInSeconds"] = _TEST_HOURS * 3600
-    tested["TrafficPattern"] = {"TrafficType": "PHASES", "Phases": [_PHASE]}
-    tested["ResourceLimit"] = {"MaxNumberOfTests": tests, "MaxParallelOfTests": at_once}
-    tested["EndpointConfigurations"] = [{"InstanceType": name} for name in instance_types]
-    threshold = {"Percentile": "P95", "ValueInMilliseconds": target_ms}
+    configured["JobDurationInSeconds"] = _TEST_HOURS * 3600
+    configured["TrafficPattern"] = {"TrafficType": "PHASES", "Phases": [_PHASE]}
+    configured["ResourceLimit"] = {"MaxNumberOfTests": tests, "MaxParallelOfTests": at_once}
+    configured["EndpointConfigurations"] = [{"InstanceType": name} for name in instance_types]
+    threshold = {"Percentile": "P95", "ValueInMilliseconds": tested.target_ms}
     content = {
         "JobType": "Advanced",
-        "InputConfig": tested,
+        "InputConfig": configured,
         "StoppingConditions": {
             "MaxInvocations": _MOST_PER_MINUTE,
             "ModelLatencyThresholds": [threshold],
@@ -168,49 +191,65 @@ def recommendation_request(
     return JobRequest(content, limit)
 
 
-def latency_target_ms(endpoint: EndpointSettings) -> int:
+def latency_target_ms(targets: Mapping[str, float]) -> int:
     """Return the milliseconds of the target that stands for p95; LLE928 without one.
 
     AWS's page on ``ModelLatencyThreshold`` asks for P95 in custom load tests. The target's own p95
     is used where there is one; else the target next above, which is looser for p95, or next below,
     which is stricter.
     """
-    targets = endpoint.latency.milliseconds if endpoint.latency else {}
     for statistic in ("p95", "p99", "p99.9", "p90", "p50", "Average"):
         if statistic in targets:
             return max(int(targets[statistic]), 1)  # AWS takes whole milliseconds
     raise NEEDS_ANOTHER.error(
-        got="an endpoint without a latency target of the whole call", allowed="such as latency.p95"
+        got="no latency target of the whole call",
+        allowed="such as latency.p95, or --target p95=200ms",
     )
 
 
-def _container_config(endpoint: EndpointSettings, payload: str) -> dict[str, Any]:
-    """Return ``ContainerConfig`` of the first container, as far as the settings tell it.
+def _check_images(images: Sequence[str], instance_types: Sequence[str]) -> None:
+    for name in instance_types:
+        for image in images:
+            check_image_runs_on(image, name, where="--instance-type")
+
+
+def _container_config(
+    tested: ModelUnderTest, images: Sequence[str], payload: str
+) -> dict[str, Any]:
+    """Return ``ContainerConfig`` of the first container, as far as its image tells it.
 
     API_RecommendationJobContainerConfig names the values; MACHINE_LEARNING, OTHER and PYTORCH stand
     where nothing tells more.
     """
-    image = images_of(served_containers(endpoint)[:1]).get(0, "").partition("@")[0]
+    image = next(iter(images), "").partition("@")[0]
     repository = image.rpartition("/")[2].partition(":")[0]
     frameworks = [name for part, name in _FRAMEWORKS.items() if part in repository]
-    parameters = endpoint.warm_up.payloads[0].headers if endpoint.warm_up else {}
-    content_type = parameters.get("ContentType", "application/json").partition(";")[0]
     return {
         "Domain": "MACHINE_LEARNING",
         "Task": "OTHER",
         "Framework": frameworks[0] if frameworks else "PYTORCH",
-        "PayloadConfig": {"SamplePayloadUrl": payload, "SupportedContentTypes": [content_type]},
+        "PayloadConfig": {
+            "SamplePayloadUrl": payload,
+            "SupportedContentTypes": [tested.content_type],
+        },
         "SupportedEndpointType": "RealTime",
     }
 
 
-def _deployed_model(account: Account, endpoint_name: str, variant_name: str) -> dict[str, Any]:
-    """Return the model of a deployed variant and its network, as a request has them; LLR103."""
+def _deployed_model(
+    account: Account, endpoint_name: str, variant_name: str | None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the model of a deployed variant and its network, as a request has them; and its images.
+
+    Raises LLR103.
+    """
     endpoint = read_endpoint(account, endpoint_name)
-    variant = endpoint.variants.get(variant_name) if endpoint else None
+    variants = endpoint.variants if endpoint else {}
+    variant = variants.get(variant_name or next(iter(variants), ""))
     if variant is None or variant.model_name is None:
+        named = f" {variant_name}" if variant_name else ""
         raise MODEL_TO_TEST.error(
-            got=f"no model of a variant {variant_name} in endpoint {endpoint_name}",
+            got=f"no model of a variant{named} in endpoint {endpoint_name}",
             allowed="a deployed variant that has a model of its own",
         )
     if endpoint and endpoint.update and not endpoint.update.by_aws:
@@ -220,10 +259,12 @@ def _deployed_model(account: Account, endpoint_name: str, variant_name: str) -> 
             fix="Wait until the update has ended.",
         )
     model: dict[str, Any] = {"ModelName": variant.model_name}
-    network = describe_model(account, variant.model_name).get("VpcConfig")
-    if network:
+    described = describe_model(account, variant.model_name)
+    if network := described.get("VpcConfig"):
         model["VpcConfig"] = network
-    return model
+    containers = described.get("Containers") or [described.get("PrimaryContainer") or {}]
+    images = [container.get("Image") for container in containers]
+    return model, tuple(filter(None, images))
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def low_latency(
 
     def run(
         *arguments: str,
-        settings: Path = SHIPPED,
+        settings: Path | None = SHIPPED,
         ends: int = 0,
         answer: str | None = None,
         sleep: Callable[[float], None] = lambda seconds: None,
@@ -47,7 +47,8 @@ def low_latency(
         monkeypatch.setattr(sys, "stdin", terminal)
         monkeypatch.setattr("low_latency_endpoint.account.sessions.open_clients", open_clients)
         monkeypatch.setattr("time.sleep", sleep)
-        command = ["low-latency", *arguments, "--settings", str(settings)]
+        named = [] if settings is None else ["--settings", str(settings)]
+        command = ["low-latency", *arguments, *named]
         monkeypatch.setattr(sys, "argv", command)
         with pytest.raises(SystemExit) as ended:
             main()

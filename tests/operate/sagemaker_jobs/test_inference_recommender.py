@@ -11,6 +11,7 @@ import pytest
 from low_latency_endpoint.operate.sagemaker_jobs import (
     Job,
     JobRequest,
+    ModelUnderTest,
     Recommendation,
     adopt_recommendation,
     latency_target_ms,
@@ -48,7 +49,11 @@ def request(
 ) -> JobRequest:
     """A request of ours, which AWS's model takes."""
     job = recommendation_request(
-        account, "sentiment", endpoint, payload=payload, instance_types=types
+        account,
+        "sentiment",
+        ModelUnderTest.of_settings(endpoint),
+        payload=payload,
+        instance_types=types,
     )
     assert faults("CreateInferenceRecommendationsJob", {**NAMED, **job.content}) == ""
     return job
@@ -200,7 +205,7 @@ def test_only_the_settings_own_model_is_tested(
 )
 def test_the_target_that_stands_for_p95(targets: dict[str, str], expected: int) -> None:
     latency = type(ENDPOINT.latency)(**targets)
-    assert latency_target_ms(replace(ENDPOINT, latency=latency)) == expected
+    assert latency_target_ms(latency.milliseconds) == expected
 
 
 # --- answers -----------------------------------------------------------------------------------

@@ -49,6 +49,60 @@ def test_from_start_to_results(low_latency: Command, account: JobAccount) -> Non
     assert "2: OMP_NUM_THREADS=8" in done.out
 
 
+ELSEWHERE = ("recommend", "elsewhere", "--target", "p99=200ms")
+
+
+def test_an_endpoint_without_a_settings_file(
+    low_latency: Command, account: JobAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its model and image are the deployed ones, and its first variant is tested."""
+    monkeypatch.chdir(tmp_path)
+    image = "1.dkr.ecr.us-east-1.amazonaws.com/tensorflow-inference:2-cpu"
+    account.answers["sagemaker.DescribeModel"] = {"PrimaryContainer": {"Image": image}}
+    account.describes("COMPLETED", FAST, SLOW)
+    done = low_latency(*ELSEWHERE, "-t", "ml.c6i.4xlarge", *START, "--yes", settings=None)
+    [request] = account.sent(CREATE)
+    assert request["JobName"].startswith("elsewhere-")
+    assert {"EndpointName": "elsewhere"} in account.sent("sagemaker.DescribeEndpoint")
+    tested = request["InputConfig"]
+    assert tested["ModelName"] == "Model-1"
+    assert tested["ContainerConfig"]["Framework"] == "TENSORFLOW"
+    assert request["StoppingConditions"]["ModelLatencyThresholds"] == [
+        {"Percentile": "P95", "ValueInMilliseconds": 200}
+    ]
+    assert "Target: 200 ms" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("recommend", "elsewhere", *START), "LLE928"),
+        ((*ELSEWHERE, *START, "--write", "1"), "there is none"),
+        (("recommend", *START), "LLA104"),
+        (("optimize", "elsewhere", *QUANTIZE), "LLE901"),
+    ],
+)
+def test_what_is_missing_without_a_settings_file(
+    low_latency: Command,
+    account: JobAccount,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    account.answers["sagemaker.ListEndpoints"] = {"Endpoints": []}
+    assert says in low_latency(*arguments, settings=None, ends=2).err
+
+
+def test_a_given_target_goes_before_that_of_the_settings(
+    low_latency: Command, account: JobAccount
+) -> None:
+    account.describes("COMPLETED", FAST)
+    done = low_latency("recommend", "--target", "p95=90ms", *START, "--yes")
+    assert "Target: 90 ms" in done.out
+
+
 def test_an_endpoint_named_by_cloudformation(
     low_latency: Command, account: JobAccount, file: Path
 ) -> None:
