@@ -65,7 +65,9 @@ def test_full_processors() -> None:
     assert errors.title == "Requests fail at 230 TPS: the instances are full (CPU 97 %)"
     assert QUEUE_FULL in errors.evidence[0]
     assert (cpu.title, cpu.severity) == ("The CPU is full", "limit")
-    assert cpu.advice == "A safety factor of at most 0.67 keeps it near 65 %."
+    assert cpu.advice == (
+        "A safety factor of at most 0.67 keeps it near 65 %. Which type: low-latency recommend."
+    )
 
 
 def test_waiting_inside_the_instances_or_before_them() -> None:
@@ -84,15 +86,17 @@ def test_waiting_inside_the_instances_or_before_them() -> None:
     routed = metrics_of(
         ModelLatency_Average=[20] * 8, OverheadLatency_Average=[2] * 6 + [waiting - 20] * 2
     )
-    assert kinds(verdicts(done, FLEET, routed)) == ["overhead"]
+    (overhead,) = verdicts(done, FLEET, routed)
+    assert overhead.kind == "overhead"
+    assert "low-latency compare-routing" in overhead.advice
 
 
 @pytest.mark.parametrize(
     ("used", "advice"),
     [
-        ({}, "More instances, or larger ones."),
+        ({}, "More instances, or larger ones. Which type: low-latency recommend."),
         ({"CPUUtilization_Average": [69.0] * 8}, "give the container more workers"),
-        ({"CPUUtilization_Average": [70.0] * 8}, "More instances, or larger ones."),
+        ({"CPUUtilization_Average": [70.0] * 8}, "Which type: low-latency recommend."),
     ],
 )
 def test_what_helps_those_who_wait_inside(used: dict[str, list[float]], advice: str) -> None:

@@ -52,7 +52,8 @@ class Verdict:
 
 
 _FIXED = "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling suspended."
-_MORE = "More instances, or larger ones."
+_WHICH_TYPE = "Which type: low-latency recommend."
+_MORE = f"More instances, or larger ones. {_WHICH_TYPE}"
 
 #: Each verdict once: what it says, and what to do. Names in braces are measured.
 VERDICTS: dict[str, tuple[str, str]] = {
@@ -106,7 +107,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
     ),
     "overhead": (
         "SageMaker's own overhead rose with the load",
-        "Compare routing strategies, and ask AWS Support.",
+        "Compare routing strategies with low-latency compare-routing, and ask AWS Support.",
     ),
     "unsteady": (
         "The endpoint did not answer alike at all times",
@@ -391,15 +392,14 @@ def _hardware(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iter
         if percent < ADVISED[1]:
             continue
         share = sum(ADVISED) / 2 / percent
+        factor = f"A safety factor of at most {share:.2f} keeps it near {sum(ADVISED) / 2:.0f} %."
         yield _verdict(
             name.lower(),
             "limit" if broken else "risk",
             f"{name} at {percent:.0f} % at {_name(step)}{_shared(window)}; AWS advises "
             f"{ADVISED[0]:.0f} to {ADVISED[1]:.0f} %",
             how="full" if percent >= _FULL else "above what AWS advises",
-            advice=""
-            if run.mode == "confirm"
-            else f"A safety factor of at most {share:.2f} keeps it near {sum(ADVISED) / 2:.0f} %.",
+            advice="" if run.mode == "confirm" else f"{factor} {_WHICH_TYPE}",
         )
 
 
