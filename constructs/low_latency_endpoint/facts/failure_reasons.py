@@ -49,7 +49,8 @@ FAILURE_KINDS = (
     FailureKind(
         "quota",
         "the account's quota is used up",
-        "Ask Service Quotas for {needed}: `low-latency preflight` prints the command (LLP302).",
+        "Ask Service Quotas for {needed}. With a settings file, `low-latency preflight` prints the "
+        "command (LLP302).",
         (
             Wording(
                 "account-level service limit",
@@ -85,7 +86,7 @@ FAILURE_KINDS = (
         "role",
         "SageMaker cannot assume the model's role",
         "The role must exist, and its trust policy must let sagemaker.amazonaws.com assume it. "
-        "`low-latency preflight` checks both (LLP501).",
+        "With a settings file, `low-latency preflight` checks both (LLP501).",
         (
             Wording(
                 "(could not assume|unable to assume the) role",
@@ -99,7 +100,7 @@ FAILURE_KINDS = (
         "the image does not exist, or the model's role cannot pull it",
         "The role needs ecr:BatchGetImage, ecr:GetDownloadUrlForLayer and "
         "ecr:GetAuthorizationToken; another account's repository needs a policy that lets it in. "
-        "`low-latency preflight` looks for the image (LLP401).",
+        "With a settings file, `low-latency preflight` looks for the image (LLP401).",
         (
             Wording(
                 r"does not have \w+ permission for the image",
@@ -116,7 +117,7 @@ FAILURE_KINDS = (
         "data access",
         "the model data does not exist, or the model's role cannot read it",
         "The role needs s3:GetObject (of a prefix s3:ListBucket too) and kms:Decrypt of the object's "
-        "key. `low-latency preflight` checks both (LLP403).",
+        "key. With a settings file, `low-latency preflight` checks both (LLP403).",
         (
             Wording(
                 "could not access model data", _ISSUES + "philschmid/llm-sagemaker-sample/issues/2"
@@ -134,7 +135,7 @@ FAILURE_KINDS = (
         "download",
         "the model data did not download",
         "Does the data exist, does it fit onto the instance's disk, and does it download in time? "
-        "`low-latency preflight` checks the data and the time (LLP403, LLP405).",
+        "With a settings file, `low-latency preflight` checks the data and the time (LLP403, LLP405).",
         (
             Wording(
                 "failed to download model data (?!.*object located at the URL)",
@@ -249,8 +250,8 @@ FAILURE_KINDS = (
     FailureKind(
         "key",
         "the model's role cannot use the KMS key of the volumes",
-        "The key's policy must let the role kms:DescribeKey and kms:CreateGrant. `low-latency "
-        "preflight` checks that keys are enabled (LLP504).",
+        "The key's policy must let the role kms:DescribeKey and kms:CreateGrant. With a settings "
+        "file, `low-latency preflight` checks that keys are enabled (LLP504).",
         (
             # The words are the local AWS's.
             Wording(
@@ -310,7 +311,7 @@ class FailureReason:
     >>> reason = read_failure("The account-level service limit 'ml.g5.xlarge for endpoint usage' is "
     ...     "4 Instances, with current utilization of 3 Instances and a request delta of 3 Instances.")
     >>> reason.kind.name, reason.fix
-    ('quota', 'Ask Service Quotas for 6 of "ml.g5.xlarge for endpoint usage" at least: `low-latency preflight` prints the command (LLP302).')
+    ('quota', 'Ask Service Quotas for 6 of "ml.g5.xlarge for endpoint usage" at least. With a settings file, `low-latency preflight` prints the command (LLP302).')
     """
 
     sentence: str
