@@ -13,6 +13,11 @@ from typer.testing import CliRunner
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import ModelServer, ServiceTime, SimulatedModelServer
 from low_latency_endpoint.cli import app
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.load_testing import StepEvent, load_test
+from low_latency_endpoint.load_test.search.run_plans import SearchPlan, limit_plan
 from low_latency_endpoint.load_test.search.saturation import VERDICTS
 
 from .servers import make_endpoint, make_model
@@ -132,3 +137,40 @@ def test_throttles_give_no_limit_of_an_instance(
     file = Path(__file__).resolve().parents[2] / "endpoint.yaml"
     plan = ["plan", "--settings", str(file), "--from-load-test", str(tmp_path / "result.json")]
     assert "LLT114" in str(CliRunner().invoke(app, plan).exception)
+
+
+def test_an_endpoint_that_is_deleted_ends_the_search(
+    answering: LocalAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What held before is kept, as a lower bound."""
+    for name, value in answering.environment().items():
+        monkeypatch.setenv(name, value)
+    made = {"ModelName": "well", "InitialInstanceCount": 1, "InstanceType": "ml.c7i.xlarge"}
+    make_endpoint(answering, "leaving", made)
+    held: list[StepEvent] = []
+
+    def delete(event: StepEvent) -> None:
+        """In the middle of the step after two that held."""
+        if event.measured is not None and event.measured.judgement.kept and event.step.arrivals:
+            held.append(event)
+        if event.progress is not None and len(held) == 2:
+            held.append(event)
+            answering.client("sagemaker").delete_endpoint(EndpointName="leaving")
+
+    report = load_test(
+        Target("leaving", "us-east-1"),
+        Payloads.of_bytes(b"{}"),
+        limit_plan(SearchPlan(LatencyGoal({"p90": 0.4}), 4, 1)),
+        metrics_wait=None,
+        emit=delete,
+    )
+    run = report.run
+    assert run.interrupted
+    assert "LLT143" in run.failure
+    assert "not found" in run.failure
+    assert ", since " in run.failure
+    (refused,) = (verdict for verdict in report.verdicts if verdict.kind == "refused")
+    assert "the endpoint does not exist" in refused.title
+    assert run.limit is not None
+    assert run.limit.lower_bound
+    assert run.limit.rate == held[1].measured.offered
