@@ -11,6 +11,7 @@ from typing import Any
 
 import boto3
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from low_latency_endpoint import report
@@ -28,6 +29,7 @@ from .account import FakeAccount
 from .faults.endpoints import ZONES
 from .scenarios import END, ENDPOINT, Scaled, Scenario, constant
 from .steady_faults import FAULTS
+from .test_advised_settings import settings_file
 
 _FAULT = {fault.finding: fault.scenario for fault in reversed(FAULTS)}
 
@@ -448,3 +450,22 @@ def test_the_fix_states_what_is_allowed_not_what_was_given() -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_targets(["p99=0ms"], ())
     assert "in this range" in caught.value.fix
+
+
+def test_the_prices_of_a_settings_file_say_what_fewer_instances_save(
+    cli: Any, tmp_path: Path
+) -> None:
+    scenario = Scenario(
+        cpu=constant(12), scaling=None, planned={"peak TPS": 600.0, "TPS per instance": 300.0}
+    )
+    file = settings_file(scenario)
+    file["endpoints"]["sentiment"]["endpoint_name"] = ENDPOINT
+    settings = tmp_path / "endpoint.yaml"
+    settings.write_text(yaml.safe_dump({**file, "prices": {"ml.m5.12xlarge": 2.5}}), "utf-8")
+    wide = {"columns": 200}
+    assert "saves 6 instances of ml.m5.12xlarge: 15.00 USD an hour (price: yours)" in (
+        cli(scenario, "--settings", str(settings), **wide).output
+    )
+    without = cli(scenario, **wide).output
+    assert "saves 6 instances of ml.m5.12xlarge" in without
+    assert "USD" not in without
