@@ -51,7 +51,7 @@ LASTING = frozenset({"refused", CONNECTIONS, SENDER})
 _MOST = 0.5
 
 
-class Explanation(NamedTuple):
+class FailureMeaning(NamedTuple):
     """What a kind of error means."""
 
     said: str
@@ -59,77 +59,79 @@ class Explanation(NamedTuple):
 
 
 _CONNECTIONS = {
-    "name unknown": Explanation(
+    "name unknown": FailureMeaning(
         "the host name is not resolved",
         "Check the Region, the URL and this machine's DNS. The name of an interface endpoint is "
         "resolved only where its private DNS reaches: in its VPC, and in networks that forward to it.",
     ),
-    "timeout": Explanation(
+    "timeout": FailureMeaning(
         "no connection is made in time",
         "Look for what drops packets: a security group or a network ACL that does not allow port "
         "443 from this machine, a missing route, a firewall. If only bursts time out, send from more "
         "machines, or at a steadier rate.",
     ),
-    "refused": Explanation(
+    "refused": FailureMeaning(
         "nothing listens at the address",
         "Check the URL and its port, and that what listens there still runs: a local AWS, a tunnel, "
         "a proxy.",
     ),
-    "not trusted": Explanation(
+    "not trusted": FailureMeaning(
         "the TLS certificate is not trusted",
         "Name the authority that signed it in AWS_CA_BUNDLE, such as that of a proxy which inspects "
         "TLS. Check the host name of the URL and this machine's clock.",
     ),
-    "closed": Explanation(
+    "closed": FailureMeaning(
         "connections break off before the answer",
         "Look at what is between this machine and SageMaker: a proxy, a firewall, a NAT gateway, a "
         "load balancer, or TLS on a port that speaks plain HTTP.",
     ),
-    "malformed answer": Explanation(
+    "malformed answer": FailureMeaning(
         "what answers speaks no HTTP",
         "Check the URL, and whether a proxy answers in place of SageMaker.",
     ),
     **dict.fromkeys(
         map(os.strerror, (errno.ENETUNREACH, errno.EHOSTUNREACH)),
-        Explanation(
+        FailureMeaning(
             "there is no route to the address",
             "Check the routes of this machine's subnet, and its network interface.",
         ),
     ),
 }
-_OTHER_CONNECTION = Explanation(
+_OTHER_CONNECTION = FailureMeaning(
     "connections fail", "Look at the network between this machine and SageMaker."
 )
 _SENDERS = {
     **dict.fromkeys(
         map(os.strerror, (errno.EMFILE, errno.ENFILE)),
-        Explanation(
+        FailureMeaning(
             "too many files are open",
             "Raise the limit of open files (ulimit -n), or send from more processes or machines.",
         ),
     ),
-    os.strerror(errno.EADDRNOTAVAIL): Explanation(
+    os.strerror(errno.EADDRNOTAVAIL): FailureMeaning(
         "no local port is free",
         "Send from more machines: each new connection takes a port for a minute.",
     ),
     **dict.fromkeys(
         map(os.strerror, (errno.ENOBUFS, errno.ENOMEM)),
-        Explanation("it has no memory left", "Send from more machines, or fewer requests at once."),
+        FailureMeaning(
+            "it has no memory left", "Send from more machines, or fewer requests at once."
+        ),
     ),
 }
-_CREDENTIALS = Explanation(
+_CREDENTIALS = FailureMeaning(
     "its credentials cannot be refreshed",
     "Sign in again. Use credentials that last for the whole test.",
 )
-_CLIENT = Explanation(
+_CLIENT = FailureMeaning(
     "the request could not be made",
     "See the message: the function that makes payloads failed, or the load generator itself.",
 )
-_EXPIRED = Explanation(
+_EXPIRED = FailureMeaning(
     "the credentials are expired or not valid",
     "Sign in again. Use credentials that last for the whole test, and check this machine's clock.",
 )
-_NOT_FOUND = Explanation(
+_NOT_FOUND = FailureMeaning(
     "the endpoint does not exist",
     "Check its name, the Region and the account, and whether it was deleted meanwhile.",
 )
@@ -152,7 +154,7 @@ _REFUSED = {
     ),
     **dict.fromkeys(
         ("AccessDenied", "AccessDeniedException"),
-        Explanation(
+        FailureMeaning(
             "the caller may not invoke the endpoint",
             "Allow sagemaker:InvokeEndpoint to the caller, and in the interface endpoint's policy.",
         ),
@@ -206,7 +208,7 @@ def _status_and_code(kind: str) -> tuple[str, str]:
     return status, code
 
 
-def explanation(kind: str, message: str = "") -> Explanation | None:
+def explanation(kind: str, message: str = "") -> FailureMeaning | None:
     """What a kind of error means; ``None`` where its cause says all that is known."""
     status, code = _status_and_code(kind)
     if status == "connection":
@@ -256,7 +258,7 @@ def commonest_kind(measured: Measurement, cause: str) -> str:
     return max(kinds, key=lambda kind: kinds[kind], default="")
 
 
-def explained(measured: Measurement, cause: str) -> Explanation | None:
+def explained(measured: Measurement, cause: str) -> FailureMeaning | None:
     """What the commonest kind of error with this cause means."""
     kind = commonest_kind(measured, cause)
     return explanation(kind, measured.messages.get(kind, ""))
