@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.cli.output import print_document
 from low_latency_endpoint.facts.prices import Price, your_price
+from low_latency_endpoint.operate.diagnose.document import document
 
 from .conftest import Run
 from .faults.fault import between, up_to
@@ -124,3 +126,28 @@ def test_a_fleet_that_scales_is_made_smaller_by_its_target(
 )
 def test_no_statement(changed: dict[str, Any], run: Run) -> None:
     assert "LLD148" not in {finding.id for finding in run(_day(**changed)).findings}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_told"),
+    [
+        ({}, True),
+        ({"cpu": constant(35)}, False),
+        ({"scaling": up_to(16, 40.0) | {"min": 8}}, False),
+        ({"instances": constant(2)}, False),
+    ],
+    ids=["little", "35 %", "the minimum of scaling", "one in each zone"],
+)
+def test_an_hour_of_little_use_names_the_window_that_tells(
+    changed: dict[str, Any], is_told: bool, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An hour is not the busiest one: what it uses is no finding, and is not kept silent."""
+    diagnosis = run(
+        Scenario(**({"cpu": constant(8), "tps": constant(5), "scaling": None} | changed))
+    )
+    assert diagnosis.findings == ()
+    print_document(document(diagnosis))
+    text = " ".join(capsys.readouterr().out.split())
+    assert "the endpoint is healthy" in text
+    assert ("CPU at most 8 %" in text) is is_told
+    assert ("--since 1d" in text) is is_told

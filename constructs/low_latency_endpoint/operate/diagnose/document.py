@@ -34,6 +34,7 @@ from .diagnosis import (
 )
 from .events import Event
 from .findings import Evidence, Finding
+from .hardware import little_use
 from .measurements import Measurements, ObservedUpdate, VariantReading
 from .thresholds import NOTABLE
 from .view import VariantView
@@ -85,6 +86,9 @@ def document(diagnosis: Diagnosis) -> Document:
     """The report from top to bottom: verdict, findings, what happened, where the time went."""
     m = diagnosis.measurements
     parts: list[Part] = [Sentence(text, whole="`" in text) for text in began(diagnosis)]
+    if diagnosis.state == "healthy":
+        notes = [little_use(VariantView(m, variant)) for variant in m.variants]
+        parts += [Sentence(note, whole=True) for note in notes if note]
     if diagnosis.findings:
         parts.append(Section("Findings", [_finding(finding, m) for finding in diagnosis.findings]))
     if diagnosis.events:

@@ -91,18 +91,11 @@ def _may_grow(view: VariantView, times: list[datetime]) -> bool:
 
 def _underused(view: VariantView) -> Iterator[Finding]:
     """LLD148: what the busiest time of a window that tells of it needs, and what that saves."""
-    if not _tells_of_peaks(view) or not _is_measurable(view):
+    busiest = _busiest_if_underused(view)
+    if busiest is None or not _tells_of_peaks(view):
         return
-    used = _highest_use(view)
-    serving = view.instances
-    work = {time: serving.points[time] * used.points[time] for time in _both(used, serving)}
-    if not work or (used.max or 100) >= const.UNDERUSED_PERCENT:
-        return
-    busiest = max(work, key=lambda time: work[time])
-    count = round(serving.points[busiest])
-    needed, why = _needed(view, work[busiest])
-    if needed >= count:
-        return
+    count = round(view.instances.points[busiest])
+    needed, why = _needed(view, busiest)
     yield view.cause(
         "LLD148",
         Evidence(_seen(view, busiest, count), view.measurements.start, view.measurements.end),
@@ -110,6 +103,37 @@ def _underused(view: VariantView) -> Iterator[Finding]:
         first=_fewer(view, needed, count),
         risk=True,
     )
+
+
+def little_use(view: VariantView) -> str:
+    """What to look at where this window uses little and does not tell of the busiest time; or nothing."""
+    busiest = _busiest_if_underused(view)
+    if busiest is None or _tells_of_peaks(view):
+        return ""
+    m = view.measurements
+    return (
+        f"{view.variant.name} used little of its instances: {_most_used(view)}. Whether fewer would do "
+        f"shows a window with the busiest time in it: `low-latency diagnose {m.endpoint} --since 1d`"
+    )
+
+
+def _busiest_if_underused(view: VariantView) -> datetime | None:
+    """The busiest time, if fewer instances would do for it and use is below 30 % in each period."""
+    if not _is_measurable(view):
+        return None
+    used = _highest_use(view)
+    work = _work(view)
+    if not work or (used.max or 100) >= const.UNDERUSED_PERCENT:
+        return None
+    busiest = max(work, key=lambda time: work[time])
+    needed, _ = _needed(view, busiest)
+    return busiest if needed < round(view.instances.points[busiest]) else None
+
+
+def _work(view: VariantView) -> dict[datetime, float]:
+    """Percent of one instance that all of them were used together, in each period."""
+    used, serving = _highest_use(view), view.instances
+    return {time: serving.points[time] * used.points[time] for time in _both(used, serving)}
 
 
 def _both(one: Series, other: Series) -> list[datetime]:
@@ -145,13 +169,10 @@ def _is_measurable(view: VariantView) -> bool:
     return not busy_workers(view, times) and not workers_stated_too_few(view, times)
 
 
-def _needed(view: VariantView, work: float) -> tuple[int, str]:
-    """Instances that the busiest time needs, and by which rule.
-
-    ``work`` is the percent of one instance that all of them were used together.
-    """
+def _needed(view: VariantView, busiest: datetime) -> tuple[int, str]:
+    """Instances that the busiest time needs, and by which rule."""
     plan, peak = view.measurements.plan, view.tps.max or 0.0
-    advised = math.ceil(round(work / const.ADVISED_PERCENT, 6))
+    advised = math.ceil(round(_work(view)[busiest] / const.ADVISED_PERCENT, 6))
     counts = [(advised, "at the 60 to 70 % utilization that AWS advises"), _least(view)]
     if plan and plan.tps_per_instance:
         each = plan.tps_per_instance * (plan.safety_factor or 1.0)
@@ -171,19 +192,23 @@ def _least(view: VariantView) -> tuple[int, str]:
 def _seen(view: VariantView, busiest: datetime, count: int) -> str:
     """How little was used at most, at which load, and in which hours."""
     m = view.measurements
-    used = {name: view.get(f"{name}Utilization", "Average").max for name in ("CPU", "GPU")}
-    parts = [f"{name} at most {value:.0f} %" for name, value in used.items() if value is not None]
     asked = sum(tps > 0 for tps in view.tps.points.values()) * view.period
     hours = readable((m.end - m.start) / timedelta(hours=1), 3)
     of_these = readable(asked / timedelta(hours=1), 3)
     words = (
-        f"{', '.join(parts)} of the whole instance in {hours} hours, {of_these} of them with requests; "
+        f"{_most_used(view)} of the whole instance in {hours} hours, {of_these} of them with requests; "
         f"{count} instances at the busiest time, {m.clock(busiest)}, with up to "
         f"{readable(view.tps.max, 3)} requests a second"
     )
     if m.plan and m.plan.peak_tps:
         words += f", planned for {readable(m.plan.peak_tps, 3)}"
     return words
+
+
+def _most_used(view: VariantView) -> str:
+    used = {name: view.get(f"{name}Utilization", "Average").max for name in ("CPU", "GPU")}
+    parts = [f"{name} at most {value:.0f} %" for name, value in used.items() if value is not None]
+    return ", ".join(parts)
 
 
 def _saving(view: VariantView, fewer: int) -> str:
