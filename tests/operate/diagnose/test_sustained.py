@@ -85,7 +85,7 @@ def _account(metric: str, late: set[int], shape: tuple[int, int] | None) -> Fake
     return account
 
 
-def _of_the_metric(made: Diagnosis) -> list[str]:
+def _ids(made: Diagnosis) -> list[str]:
     return [finding.id for finding in made.findings]
 
 
@@ -96,7 +96,7 @@ def test_as_many_late_periods_as_the_alarm_wants_are_a_finding(
 ) -> None:
     for late in _late(shape):
         made = run(_account(metric, late, shape))
-        assert _of_the_metric(made), late
+        assert _ids(made), late
         assert made.healthy is False
 
 
@@ -106,7 +106,7 @@ def test_a_late_period_less_is_no_finding(
     metric: str, shape: tuple[int, int] | None, run: Run
 ) -> None:
     for late in _late(shape, fewer=1):
-        assert not _of_the_metric(run(_account(metric, late, shape))), late
+        assert not _ids(run(_account(metric, late, shape))), late
 
 
 _FIVE_MINUTES = {"Period": 300, "DatapointsToAlarm": 1, "EvaluationPeriods": 1}
@@ -160,7 +160,7 @@ def test_two_slow_minutes_beside_an_alarm_that_is_on_have_a_cause(
     )
     made = run(scenario)
     assert made.state == "faulty"
-    assert "LLD710" not in _of_the_metric(made)
+    assert "LLD710" not in _ids(made)
     assert "Nothing found" not in str(document(made))
 
 
