@@ -8,12 +8,6 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..options.throughput import (
-    DEFAULT_SAFETY_FACTOR,
-    FEWEST_INSTANCES,
-    counted_instances,
-    instances_with_a_zone_lost,
-)
 from ..report.charts import PALETTE, Chart, Line, Panel, nines
 from ..report.document import Document, FindingPart, Listed, Part, Row, Section, Sentence, Tone
 from ..report.numbers import milliseconds, readable
@@ -22,13 +16,12 @@ from .engine.steps import Progress, finite, most_frequent
 from .search.bounds import quantile_bounds
 from .search.judging import histogram_of
 from .search.limit_search import Limit
-from .search.limit_wording import plan_takes, without_confidence
+from .search.limit_wording import instances_counted, plan_takes, without_confidence
 from .search.measured_steps import MeasuredStep, turns_line
 from .search.result_file import LoadTestReport, write_text
 from .search.run_plans import SearchPlan
 from .search.steps_table import PER_INSTANCE, marks_in, step_columns, steps_table
 
-_ZONES = (2, 3)  # over which an endpoint may be spread, of which one fails
 _TONES: dict[str, Tone] = {"invalid": "bad", "limit": "bad", "risk": "careful", "fine": "good"}
 
 
@@ -153,7 +146,9 @@ def _generator(steps: Sequence[MeasuredStep]) -> str:
 
 def _follows(report: LoadTestReport, plan_command: str) -> Iterator[Section]:
     """The fleet that follows from the limit, and its cost."""
-    lines = [*_held(report), *_count(report)]
+    lines = list(_held(report))
+    if report.planned_tps is not None:
+        lines.append(instances_counted(report.planned_tps, report.throughput))
     lines += [
         f"{step.result.step.name}: {turns_line(step.result)}."
         for step in report.run.loads
@@ -170,33 +165,6 @@ def _follows(report: LoadTestReport, plan_command: str) -> Iterator[Section]:
         lines.append(f"Into the plan: {plan_command}")
     if lines:
         yield Section("What follows", [Listed(lines)])
-
-
-def _count(report: LoadTestReport) -> Iterator[str]:
-    """How many instances hold the peak; without one, how to count them."""
-    each = report.planned_tps
-    if each is None:
-        return
-    throughput = report.throughput
-    factor = DEFAULT_SAFETY_FACTOR if throughput is None else throughput.safety_factor
-    words = f"factor {readable(factor)}"
-    if factor == DEFAULT_SAFETY_FACTOR:
-        words += ", at which AWS starts"
-    if throughput is None:
-        yield (
-            f"Instances for a peak: its requests a second divided by {readable(factor * each, 4)} "
-            f"({readable(each)} each, {words}), at least {FEWEST_INSTANCES}. --peak-tps counts them."
-        )
-        return
-    peak = throughput.peak_tps
-    at_peak = throughput.instances_at_peak(1)
-    without_zone = [max(at_peak, instances_with_a_zone_lost(peak, each, zones)) for zones in _ZONES]
-    yield (
-        f"{readable(each)} requests a second each: {readable(peak)} a second are "
-        f"{counted_instances(at_peak)} ({words}), {without_zone[0]:,} if one of two zones may be lost, "
-        f"{without_zone[1]:,} if one of three may; at least one per zone. Scaling target: "
-        f"{readable(throughput.target_invocations_per_instance)} invocations per instance and minute."
-    )
 
 
 def _held(report: LoadTestReport) -> Iterator[str]:

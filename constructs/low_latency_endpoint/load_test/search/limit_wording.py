@@ -1,7 +1,14 @@
-"""What is said of a limit that has no confidence: what was seen, and what a plan takes in its place."""
+"""What is said of a limit: the instances that follow; without a confidence what was seen, and what a plan takes."""
 
 from __future__ import annotations
 
+from ...options.throughput import (
+    DEFAULT_SAFETY_FACTOR,
+    FEWEST_INSTANCES,
+    MeasuredThroughput,
+    counted_instances,
+    instances_with_a_zone_lost,
+)
 from ...report.numbers import readable
 from .judging import LatencyGoal, percent_at_most
 from .limit_search import Limit
@@ -33,4 +40,34 @@ def plan_takes(limit: Limit, goal: LatencyGoal) -> str:
     return (
         f"The plan takes {used}, whose latency held with {sure}; none of {assured.requests:,} "
         f"requests failed, which shows that at most {percent_at_most(assured.failures)} do."
+    )
+
+
+def instances_counted(each: float, throughput: MeasuredThroughput | None) -> str:
+    """How many instances, of which each holds so many requests a second, hold the peak.
+
+    Returns
+    -------
+    str
+        Without a peak, by what to divide it.
+    """
+    factor = DEFAULT_SAFETY_FACTOR if throughput is None else throughput.safety_factor
+    words = f"factor {readable(factor)}"
+    if factor == DEFAULT_SAFETY_FACTOR:
+        words += ", at which AWS starts"
+    if throughput is None:
+        return (
+            f"Instances for a peak: its requests a second divided by {readable(factor * each, 4)} "
+            f"({readable(each)} each, {words}), at least {FEWEST_INSTANCES}. --peak-tps counts them."
+        )
+    peak = throughput.peak_tps
+    at_peak = throughput.instances_at_peak(1)
+    of_two, of_three = (
+        max(at_peak, instances_with_a_zone_lost(peak, each, zones)) for zones in (2, 3)
+    )
+    return (
+        f"{readable(each)} requests a second each: {readable(peak)} a second are "
+        f"{counted_instances(at_peak)} ({words}), {of_two:,} if one of two zones may be lost, "
+        f"{of_three:,} if one of three may; at least one per zone. Scaling target: "
+        f"{readable(throughput.target_invocations_per_instance)} invocations per instance and minute."
     )
