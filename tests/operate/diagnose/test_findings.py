@@ -57,7 +57,7 @@ def _texts(id: str) -> str:
 def test_the_commands_named_are_there_and_those_that_answer_are_named() -> None:
     sources = [*_PACKAGE.rglob("*.py"), _PACKAGE / "causes.yaml"]
     text = " ".join(source.read_text("utf-8") for source in sources)
-    named = set(re.findall(r"`low-latency ([a-z-]+)", text))
+    named = set(re.findall(r"`low-latency\s+([a-z-]+)", text))
     assert named <= set(COMMANDS)
     assert named >= _ANSWERS
 

@@ -469,3 +469,12 @@ def test_the_prices_of_a_settings_file_say_what_fewer_instances_save(
     without = cli(scenario, **wide).output
     assert "saves 6 instances of ml.m5.12xlarge" in without
     assert "USD" not in without
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_only_a_stack_of_this_library_is_verified(run: Run, planned: bool) -> None:
+    """An endpoint that was made otherwise has none: the command would answer LLA103."""
+    changed = {} if planned else {"planned": None}
+    text = page(document(run(Scenario(tps=lambda minute: 0, **changed))))
+    assert ("low-latency verify" in text) is planned
+    assert "Callers, DNS, security group" in text

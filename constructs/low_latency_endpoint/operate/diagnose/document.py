@@ -147,9 +147,12 @@ def began(diagnosis: Diagnosis) -> Iterator[str]:
     if quiet:
         if m.status != "InService":
             yield f"The endpoint is {m.status}."
-        stack = m.plan.stack if m.plan else ""
         if m.status not in ("Creating", "Failed"):  # nobody can reach it then
-            yield f"Callers, DNS, security group: `{f'low-latency verify {stack}'.strip()}`"
+            # Without a stack of this library there is nothing to verify.
+            check = (
+                f": `low-latency verify {m.plan.stack}`" if m.plan else " are not seen from here."
+            )
+            yield f"Callers, DNS, security group{check}"
         if not diagnosis.events:
             yield f"What changed before: `low-latency diagnose {m.endpoint} --since 1d`"
 
