@@ -60,7 +60,7 @@ def test_a_day_below_30_percent_says_what_would_do_and_what_it_saves(run: Run) -
     assert finding.risk
     used, saved = (shown.text for shown in finding.evidence)
     assert "CPU at most 15 %" in used
-    assert "in 24 hours, 8 of them with requests" in used
+    assert "in 24 h, 8 h of them with requests" in used
     assert saved == (
         "2 would do (at the 60 to 70 % utilization that AWS advises), which saves 6 instances of "
         "ml.m5.12xlarge: 15.00 USD an hour (price: yours)"

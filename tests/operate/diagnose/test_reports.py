@@ -26,6 +26,7 @@ from low_latency_endpoint.report.pages import page
 from tests.fake_aws import Refused
 
 from .account import FakeAccount
+from .conftest import Run
 from .faults.endpoints import ZONES
 from .scenarios import END, ENDPOINT, Scaled, Scenario, constant
 from .steady_faults import FAULTS

@@ -196,7 +196,7 @@ def _seen(view: VariantView, busiest: datetime, count: int) -> str:
     hours = readable((m.end - m.start) / timedelta(hours=1), 3)
     of_these = readable(asked / timedelta(hours=1), 3)
     words = (
-        f"{_most_used(view)} of the whole instance in {hours} hours, {of_these} of them with requests; "
+        f"{_most_used(view)} of the whole instance in {hours} h, {of_these} h of them with requests; "
         f"{count} instances at the busiest time, {m.clock(busiest)}, with up to "
         f"{readable(view.tps.max, 3)} requests a second"
     )
