@@ -193,6 +193,13 @@ NEAR_MISSES = (
     but("LLD120", "no capacity for half an hour", "the container logs", log_group=True),
     but(
         "LLD121",
+        "cold for the first requests to an endpoint, half an hour after its creation",
+        "the endpoint is a month old",
+        "LLD132",
+        created=None,
+    ),
+    but(
+        "LLD121",
         "instances that start cold",
         "slow before they came",
         "LLD123",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Literal
 
 from ...account.metrics import Series
 from ...account.scaling import Activity
@@ -24,20 +25,17 @@ class Start:
     first: datetime
     last: datetime
     why: str
+    new: Literal["instances", "fleet", "endpoint"] = "instances"
 
     @property
     def deployment(self) -> bool:
-        """Whether a deployment replaced the fleet, or an update replaces it now."""
-        return self.why.startswith(("the deployment", "the update", "SageMaker's maintenance"))
+        """Whether all instances are new: a deployment's, an update's or a new endpoint's."""
+        return self.new != "instances"
 
 
 def instance_starts(view: VariantView) -> list[Start]:
     """All starts of the window, the earliest first; with why, where a deployment or scaling says it."""
-    starts = [
-        Start(deployment.time, deployment.done, f"the deployment of {deployment.configuration}")
-        for deployment in view.measurements.deployments
-    ]
-    starts += _of_update(view)
+    starts = [*_of_deployments(view), *_of_update(view)]
     told = [(start.first, start.last) for start in starts]
     for activity in scale_outs(view):
         # AWS documents no order of its end and the first request: what was seen counts.
@@ -60,13 +58,27 @@ def instance_starts(view: VariantView) -> list[Start]:
     return sorted(starts)
 
 
+def _of_deployments(view: VariantView) -> Iterator[Start]:
+    """Fleets that were deployed; and requests that were the first to one, if it waited for them."""
+    request = view.variant.first_request
+    for deployment in view.measurements.deployments:
+        # Nobody could call a new endpoint before its first request.
+        if not (deployment.first and request):
+            why = f"the deployment of {deployment.configuration}"
+            new: Literal["fleet", "endpoint"] = "endpoint" if deployment.first else "fleet"
+            yield Start(deployment.time, deployment.done, why, new)
+    if request:
+        new = "fleet" if request.configuration else "endpoint"
+        yield Start(request.time, request.time, request.words, new)
+
+
 def _of_update(view: VariantView) -> Iterator[Start]:
     """The new fleet of the update under way: more of its instances come until it ends."""
     update, fleets = view.measurements.update, fleets_of(view.whole)
     if update is None or fleets is None or update.update.rolling_back:
         return
     if max(fleets.since, update.begun or fleets.since) >= view.measurements.start:
-        yield Start(fleets.since, view.measurements.end, update.name)
+        yield Start(fleets.since, view.measurements.end, update.name, "fleet")
 
 
 def after_starts(
@@ -243,7 +255,7 @@ def _still(view: VariantView, starts: list[Start]) -> str:
         words = f"They have not recovered yet: look again at {m.clock(warm)}."
     else:
         words = f"They have not recovered {WARMING.seconds // 60} minutes after they started."
-    if any(start.deployment for start in starts):
+    if any(start.new == "fleet" for start in starts):
         return f"{words} If they stay slow, roll the deployment back."
     return f"{words} If they stay slow, ask what they have that the others do not."
 
@@ -279,14 +291,17 @@ def named(view: VariantView, found: list[Start]) -> str:
 
 def warmed(found: list[Start]) -> Iterator[Remedy]:
     """What sends requests before callers do: to a deployment's fleet, which alone they can reach."""
-    if any(start.deployment for start in found):
+    if any(start.new == "fleet" for start in found):
         why = "requests reach the new fleet while its canary bakes, and until they meet the target"
+        yield Remedy("warm_up", why, "{payload: ...}")
+    elif any(start.deployment for start in found):
+        why = "requests reach a new endpoint before callers do, and until they meet the target"
         yield Remedy("warm_up", why, "{payload: ...}")
 
 
 def colder(found: list[Start], fleet: str, when: str = "") -> Iterator[Remedy]:
-    """What makes starts rarer, or lets fewer requests meet them."""
-    if any(start.deployment for start in found):
+    """What makes starts rarer, or lets fewer requests meet them; a new endpoint has no old fleet."""
+    if any(start.new == "fleet" for start in found):
         why = f"only a small share of the requests reaches the {fleet} fleet"
         yield Remedy("deployment", why, "{canary: {size_percent: 10, wait: 10m}}")
     if not all(start.deployment for start in found):

@@ -32,6 +32,25 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstRequest:
+    """The first request that a new endpoint ever got, or a new fleet, though it served ``since``.
+
+    ``configuration`` is the fleet's; empty where the endpoint itself is new.
+    """
+
+    time: datetime
+    since: datetime
+    configuration: str = ""
+
+    @property
+    def words(self) -> str:
+        """It and those that followed."""
+        if self.configuration:
+            return f"the first requests after the deployment of {self.configuration}"
+        return "the first requests to the new endpoint"
+
+
+@dataclass(frozen=True, slots=True)
 class VariantReading:
     """One production variant with its metrics, by metric and statistic.
 
@@ -57,6 +76,7 @@ class VariantReading:
     hosts: Mapping[str, MetricSeries] = field(default_factory=dict)
     scaling: ScalingReading | None = field(default_factory=ScalingReading)
     thresholds: Mapping[tuple[str, str], Threshold] = field(default_factory=dict)
+    first_request: FirstRequest | None = None  # where it came in the window
 
     def get(self, metric: str, statistic: str) -> Series:
         """One statistic of one metric of the whole variant; empty without data."""

@@ -53,6 +53,7 @@ from ...plan.plan import DEFAULT_OVERHEAD_SHARE
 from ...report.numbers import milliseconds
 from .diagnosis import Diagnosis
 from .endpoint_state import broken_paths, misread, read_drift, read_unstarted
+from .first_requests import first_request
 from .measurements import (
     EndedUpdate,
     Measurements,
@@ -147,6 +148,8 @@ def diagnose(
     canary = account.known("what the canary saw", read_canary, endpoint, *window)
     unstarted = account.known("the containers' log group", read_unstarted, deployed_endpoint, now)
     deployment = _deployment(deployed_endpoint, variants, window)
+    ask = partial(first_request, account, deployed_endpoint, deployment, now)
+    variants = [replace(v, first_request=ask(v, window.start, period)) for v in variants]
     measurements = Measurements(
         endpoint=endpoint,
         region=region,
@@ -473,6 +476,12 @@ def _deployment(
     name, since = found.configuration_name, window.start - LOOK_BACK
     creation_time = found.configuration.get("CreationTime")
     created = found.description.get("CreationTime")
+    # A configuration that is younger than its endpoint replaced another one.
+    first = bool(
+        created
+        and created >= window.start - timedelta(minutes=1)
+        and (creation_time is None or creation_time <= created)
+    )
     until = _update_ended(found, variants, window)
     resolved = (
         image["ResolutionTime"]
@@ -482,6 +491,7 @@ def _deployment(
     )
     image = min(resolved, default=None)
     signs = (
+        (created if first else None, "when the endpoint was created"),
         (_first_request(found, variants, window), "first request to the new fleet"),
         (
             creation_time if creation_time and creation_time >= since else None,
@@ -491,7 +501,6 @@ def _deployment(
         (until if until and until >= window.start else None, "when the update ended"),
     )
     time, how = next((sign for sign in signs if sign[0]), (None, ""))
-    first = bool(created and created >= window.start - timedelta(minutes=1))
     if time is None or time > window.end:
         return None
     return ObservedDeployment(time, name, how, first, until)

@@ -249,8 +249,8 @@ def growing_queue(view: VariantView) -> Iterator[Finding]:
     if found := queueing(view, slow, *view.slow_evidence(), more=words):
         more = Remedy("instances.min", "more instances process more requests")
         found = replace(found, changes=(*found.changes, more))
-        new = [each for each in starts if each.deployment]
-        if new and not any(each.first for each in view.measurements.deployments):
+        new = [each for each in starts if each.new == "fleet"]
+        if new:
             words = f"Since {named(view, new)}: roll back if the previous version served this load."
             found = replace(found, besides=words)
         yield found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..scenarios import ENDPOINT, Scaled, constant
-from .endpoints import few_requests, limited, named, not_started, saturated
+from .endpoints import asked_late, few_requests, limited, named, not_started, saturated
 from .fault import between, fault, from_minute, slow, watched
 
 ROWS = {
@@ -73,6 +73,21 @@ ROWS = {
         "warm_up: {payload: ...} & deployment: {canary: {size_percent: 10, wait: 10m}}",
         overhead=between(30, 36, 90, 6),
         deployed=30,
+    ),
+    "LLD201: an overhead of the first requests to an endpoint, half an hour after its creation": fault(
+        "within 10 minutes of the first requests to the new endpoint at 03:35",
+        "warm_up: {payload: ...}",
+        of=asked_late,
+        overhead=between(35, 40, 90, 6),
+    ),
+    "LLD201: an overhead of the first requests after a deployment": fault(
+        "within 10 minutes of the first requests after the deployment of sentiment-config-2 at 03:35",
+        "warm_up: {payload: ...} & deployment: {canary: {size_percent: 10, wait: 10m}}",
+        of=asked_late,
+        created=None,
+        deployed=12,
+        tps=between(10, 35, 0, 300),
+        overhead=between(35, 40, 90, 6),
     ),
     "LLD202: requests too rare to keep the path warm": fault(
         "2 requests a minute",

@@ -66,6 +66,18 @@ def since_deployment(**more: Any) -> Scenario:
     return Scenario(**(of | {"deployed": 54, "thresholds": thresholds} | more))
 
 
+def asked_late(**more: Any) -> Scenario:
+    """An endpoint created in minute 5, which gets its first request in minute 35."""
+    values: dict[str, Any] = {
+        "created": 5,
+        "tps": from_minute(35, 0, 300),
+        "cpu": constant(20),
+        "planned": None,
+        "scaling": None,
+    }
+    return Scenario(**(values | more))
+
+
 def cold_then_saturated(**more: Any) -> Scenario:
     """Cold for eight minutes after a scale-out to the maximum; later full for twelve."""
     values: dict[str, Any] = {

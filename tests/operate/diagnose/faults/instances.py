@@ -7,6 +7,7 @@ from .endpoints import (
     SINGLE,
     THREE_OF_FIVE,
     ZONES,
+    asked_late,
     cold_after_scale_out,
     cold_then_saturated,
     every,
@@ -151,6 +152,21 @@ ROWS = {
         enhanced=True,
         routing="RANDOM",
         tps=from_minute(20, 500, 750),
+    ),
+    "LLD121: cold for the first requests to an endpoint, half an hour after its creation": fault(
+        "slow within 10 minutes of the first requests to the new endpoint at 03:35",
+        "warm_up: {payload: ...} & containers[].environment",
+        of=asked_late,
+        latency=slow(35, 40, 500),
+    ),
+    "LLD121: cold for the first requests after a deployment": fault(
+        "the first requests after the deployment of sentiment-config-2 at 03:35",
+        "warm_up: {payload: ...} & deployment: {canary: {size_percent: 10, wait: 10m}}",
+        of=asked_late,
+        created=None,
+        deployed=12,
+        tps=between(10, 35, 0, 300),
+        latency=slow(35, 40, 500),
     ),
     "LLD121: cold after two scale-outs": fault(
         "in 11 of & in 2 stretches & the scale-out to 6 instances at 03:22"

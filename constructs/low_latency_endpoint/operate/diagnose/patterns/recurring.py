@@ -160,7 +160,10 @@ def _slow_elsewhere(
 
 
 def _pauses(view: VariantView) -> list[tuple[datetime, datetime]]:
-    """From when to when no request came; the one that the window begins with too."""
+    """From when to when no request came; the one that the window begins with too.
+
+    None begins before the endpoint, or the fleet that is asked after it, was there.
+    """
     served = sorted(t for t, count in view.requests.points.items() if count > 0)
     if len(served) < 2:
         return []
@@ -168,6 +171,7 @@ def _pauses(view: VariantView) -> list[tuple[datetime, datetime]]:
     least = max(const.PAUSE, const.LONGER_PAUSE * gaps[len(gaps) // 2])
     begun = [(view.measurements.start, served[0])]
     begun += [(one + view.period, later) for one, later in pairwise(served)]
+    begun = [(_since_there(view, since, until), until) for since, until in begun]
     # Where CloudWatch lost a stretch, the instances' own metrics are missing too.
     hosts = view.get("CPUUtilization", "Average") or view.get("MemoryUtilization", "Average")
     return [
@@ -176,6 +180,15 @@ def _pauses(view: VariantView) -> list[tuple[datetime, datetime]]:
         if until - since >= least
         and (not hosts or len(hosts.between(since, until)) >= 0.5 * ((until - since) / view.period))
     ]
+
+
+def _since_there(view: VariantView, since: datetime, until: datetime) -> datetime:
+    """The end of the last deployment in this time, if there was one; else its start."""
+    times = [deployment.done for deployment in view.measurements.deployments]
+    request = view.variant.first_request
+    if request:
+        times.append(request.since)
+    return max([since, *(time for time in times if time <= until)])
 
 
 def _first_slow(view: VariantView, resumed: datetime, slow: set[datetime]) -> list[datetime]:
