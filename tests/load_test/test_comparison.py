@@ -21,6 +21,8 @@ from low_latency_endpoint.load_test.compare.comparison import (
 )
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.simulate import Constant, OpenLoop, Scenario, compare
+from tests.depth import BY_NIGHT
 
 from .fake_generator import answered
 
@@ -193,6 +195,93 @@ def test_a_percentile_beyond_which_there_is_little_is_called_unreliable():
     found = changes(drawn(generator, pairs=10, requests=110))
     assert found["p99"].reliable
     assert all(found[name].reliable for name in STATISTICS)
+
+
+# ------------------------------------------------------- an interval covers what the pairs say
+
+
+def cut(*shares: float, requests: int = 240) -> list[Pair]:
+    """Pairs that cut every latency by these shares."""
+    base = [0.1 * (1 + number / requests) for number in range(requests)]
+    return in_turn(
+        [(block(base), block([(1 - share) * length for length in base])) for share in shares]
+    )
+
+
+def half_of_pairs(pairs: list[Pair]) -> float:
+    """Half the width of Student's interval of the pairs' own changes of p99, by numpy and scipy."""
+    own = [
+        math.log(pair.other.latency.quantiles([0.99])[0] / pair.base.latency.quantiles([0.99])[0])
+        for pair in pairs
+    ]
+    signs = [1.0 if pair.base_first else -1.0 for pair in pairs]
+    design = numpy.column_stack([numpy.ones(len(pairs)), signs])
+    rest = own - design @ numpy.linalg.lstsq(design, numpy.array(own), rcond=None)[0]
+    free = len(pairs) - 2
+    inverse = numpy.linalg.inv(design.T @ design)[0, 0]
+    return float(stats.t.ppf(0.975, free) * math.sqrt(rest @ rest / free * inverse))
+
+
+def half_of(found: Difference) -> float:
+    return (math.log1p(found.high) - math.log1p(found.low)) / 2
+
+
+@given(st.lists(st.floats(-0.5, 0.9), min_size=FEWEST_PAIRS, max_size=12), st.integers(10, 60))
+def test_the_interval_of_p99_is_no_narrower_than_that_of_the_pairs(shares, requests):
+    pairs = cut(*shares, requests=requests)
+    assert half_of(changes(pairs)["p99"]) >= half_of_pairs(pairs) * (1 - 1e-9)
+
+
+def test_pairs_that_differ_make_a_wide_interval_and_pairs_that_agree_a_narrow_one():
+    """The p99 of all four lies in the slowest pair, whichever other one is left out."""
+    found = changes(cut(0.40, 0.24, 0.47, 0.43))["p99"]
+    assert found.low < -0.43
+    assert found.high > -0.24
+    alike = changes(cut(0.40, 0.41, 0.40, 0.41))["p99"]
+    assert -0.43 < alike.low < alike.high < -0.38
+
+
+def queued(generator: numpy.random.Generator, least: bool, seconds: float = 8.0) -> list[float]:
+    """Latencies of 30 requests a second to five instances of one worker, after a second to settle."""
+    ends: list[list[float]] = [[] for _ in range(5)]
+    lengths = []
+    now = generator.exponential(1 / 30)
+    while now < seconds + 1:
+        ends = [[end for end in queue if end > now] for queue in ends]
+        outstanding = numpy.array([len(queue) for queue in ends])
+        chosen = generator.integers(5)
+        if least:
+            chosen = generator.choice(numpy.flatnonzero(outstanding == outstanding.min()))
+        begun = max([now, *ends[chosen]])
+        end = begun + 0.1
+        ends[chosen].append(end)
+        if now > 1:
+            lengths.append(end - now)
+        now += generator.exponential(1 / 30)
+    return lengths
+
+
+def true_change_of_queues() -> float:
+    """What the routing changes of the p99 of :func:`queued`, from the simulator's long run."""
+    random = Scenario(service=Constant(0.1), traffic=OpenLoop(30.0), instances=5, concurrency=1)
+    least = random.with_(routing="LEAST_OUTSTANDING_REQUESTS")
+    both = compare({"RANDOM": random, "LEAST": least}, requests=100_000, replications=4)
+    return both.percentile_change("LEAST", 99.0).mean
+
+
+def test_short_blocks_of_queues_hold_the_true_change_in_19_of_20_tests():
+    """Late requests come in spells, so four pairs of eight seconds say little and must tell so."""
+    generator = numpy.random.default_rng(20261129)
+    true, count = true_change_of_queues(), 300 if BY_NIGHT else 60
+    held = 0
+    for _ in range(count):
+        pairs = [
+            (block(queued(generator, least=False)), block(queued(generator, least=True)))
+            for _ in range(FEWEST_PAIRS)
+        ]
+        found = changes(in_turn(pairs))["p99"]
+        held += found.low <= true <= found.high
+    assert near(held / count, 0.95, count), held
 
 
 # ------------------------------------------------------------------------------- by many tests

@@ -21,6 +21,9 @@ _POWER = 0.80
 _RESOLUTION = 0.001
 _PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 STATISTICS = (*_PERCENTILES, "mean", "throughput")
+#: The requests beyond it come in few spells of queueing. So this percentile of all may stand still
+#: whichever pair is left out, though the pairs differ.
+_TAIL = "p99"
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Dif
     other = [pair.other for pair in pairs]
     base_figures = _figures(base)
     other_figures = _figures(other)
+    own = _own_changes(base, other, _PERCENTILES[_TAIL])
     order = [1.0 if pair.base_first else -1.0 for pair in pairs]
     requests = min(sum(block.latency.count for block in blocks) for blocks in (base, other))
     differences = {}
@@ -122,7 +126,13 @@ def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Dif
         figures = [*base_figures[name], *other_figures[name]]
         if all(0 < value < math.inf for value in figures):
             differences[name] = _change(
-                name, base_figures[name], other_figures[name], order, confidence, requests
+                name,
+                base_figures[name],
+                other_figures[name],
+                own if name == _TAIL else [],
+                order,
+                confidence,
+                requests,
             )
     return differences
 
@@ -131,20 +141,23 @@ def _change(
     name: str,
     base: list[float],
     other: list[float],
+    own: list[float],
     order: list[float],
     confidence: float,
     requests: int,
 ) -> Difference:
-    """From the figures with all pairs (first) and with each pair left out."""
+    """From the figures with all pairs (first) and with each pair left out.
+
+    The interval is no narrower than that of the pairs' ``own`` changes (logarithms), if there are any.
+    """
     whole, *without = (math.log(b / a) for a, b in zip(base, other, strict=True))
     count = len(without)
     mean = sum(without) / count
     # What each pair says, around what all say together (pseudo-values, their small bias left out).
     values = [whole + (count - 1) * (mean - value) for value in without]
     mixed = abs(sum(order)) < count
-    found = estimate(values, confidence=confidence, controls=[order] if mixed else ())
-    freedom = count - 2 if mixed else count - 1
-    error = found.half_width / student_quantile(confidence, freedom)
+    controls = [order] if mixed else ()
+    found = estimate(values, confidence=confidence, controls=controls)
     resolution = 0.0
     beyond = 0
     reliable = True
@@ -152,6 +165,10 @@ def _change(
         resolution = _RESOLUTION
         beyond = requests - math.ceil(_PERCENTILES[name] * requests - 1e-9)
         reliable = beyond >= max(SAMPLES_NEEDED_BEYOND, count)
+    if own:
+        found = found.at_least(estimate(own, confidence=confidence, controls=controls).half_width)
+    freedom = count - 2 if mixed else count - 1
+    error = found.half_width / student_quantile(confidence, freedom)
     half = found.half_width + resolution
     seen = (
         student_quantile(confidence, freedom) + student_quantile(2 * _POWER - 1, freedom)
@@ -187,6 +204,19 @@ def _figures(blocks: Sequence[StepResult]) -> dict[str, list[float]]:
     seconds = _left_out([block.seconds for block in blocks])
     figures["throughput"] = [count / time for count, time in zip(answered, seconds, strict=True)]
     return figures
+
+
+def _own_changes(
+    base: Sequence[StepResult], other: Sequence[StepResult], share: float
+) -> list[float]:
+    """The logarithm of each pair's own change of a percentile; none if a block has no answer."""
+    lengths = [
+        (a.latency.quantiles([share])[0], b.latency.quantiles([share])[0])
+        for a, b in zip(base, other, strict=True)
+    ]
+    if not all(a > 0 < b for a, b in lengths):
+        return []
+    return [math.log(b / a) for a, b in lengths]
 
 
 def _left_out(values: Sequence[float]) -> list[float]:
