@@ -313,6 +313,27 @@ NEAR_MISSES = (
         "LLD203",
         tps=constant(5),
     ),
+    but(
+        "LLD202",
+        "batches of many requests, with pauses between them",
+        "slow in batches and in steady traffic alike",
+        "LLD203",
+        tps=lambda m: 10 if m < 40 or m % 5 == 0 else 0,
+    ),
+    but(
+        "LLD202",
+        "the first minutes after a pause",
+        "slow for as long as requests come",
+        "LLD203",
+        overhead=from_minute(40, 6, 90),
+    ),
+    but(
+        "LLD201",
+        "an overhead of the first requests to an endpoint, half an hour after its creation",
+        "the endpoint is a month old",
+        "LLD202",
+        created=None,
+    ),
     but("LLD203", "an overhead under steady traffic", "within its limit", overhead=constant(30)),
     but(
         "LLD301",

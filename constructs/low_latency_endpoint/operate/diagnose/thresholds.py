@@ -61,7 +61,7 @@ TARGET_EXCEEDED = 3.0  # nobody mistakes it for noise; for less an update may ho
 PROPORTION = 4  # no fleet is advised that is so many times as large as it was or may be (assumed)
 OF_LOAD_TEST = 0.5  # full at less than this share of what a load test found: not by the load
 FILLS_A_CPU = 0.5  # requests in work on an instance at once, in the mean
-INFREQUENT = 5.0  # requests a minute; AWS names no number
+INFREQUENT, FEW = 5.0, 60.0  # requests a minute; AWS names no number: a cause, and perhaps one
 
 # Latency and what waits, as ratios.
 DOUBLED, TAIL, GROWN_QUEUE, NEW_VERSION = 2.0, 3.0, 1.5, 1.3

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from ...account.metrics import Series, median
 from ...plan.alarm_windows import share_beyond
-from ...report.numbers import milliseconds, percent, readable
+from ...report.numbers import milliseconds, percent
 from . import thresholds as const
 from .alarm_causes import unexplained_alarms
 from .contrast import contrast, step, with_step
 from .effects import with_effective_changes
 from .endpoint_state import drifted, endpoint_state, unless_deployed
-from .events import after_starts, cold_start, colder, warmed, within_minutes
+from .events import cold_start
 from .failures import Failure, errors, multi_model, silence, with_reason
-from .findings import Evidence, Finding, Remedy, most_certain_first
+from .findings import Evidence, Finding, most_certain_first
 from .hardware import use_of_hardware
 from .measurements import Measurements
 from .new_version import new_version, with_deployment
+from .overhead import overhead
 from .paths import paths
 from .patterns.fleet import cold_batches, flapping, lost_instances
 from .patterns.growth import growing, saw_tooth
@@ -30,7 +31,7 @@ from .patterns.recurring import after_idle, periodic, scattered
 from .saturated import SATURATED, at_the_limit, saturated, target_too_low
 from .skew import only_in_parts, skew
 from .slow_container import growing_queue, slow_container
-from .thresholds import INFREQUENT, OUTSIDE, OUTSIDE_MS
+from .thresholds import OUTSIDE, OUTSIDE_MS
 from .tokens import token_times
 from .updates import OF_UPDATES, noted, of_update, rolling_back
 from .view import VariantView, runs, times_of
@@ -63,7 +64,7 @@ def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime
     counts = view.get("ModelLatency", "SampleCount") or view.get("Invocations", "Sum")
     judged = counts.times
     position = {time: index for index, time in enumerate(judged)}
-    gap = const.PERIODS * max(view.period, _spacing(judged))
+    gap = view.gap
     if (median(counts.points.get(time, 0) for time in times) or 0) < const.ENOUGH_REQUESTS:
         # A percentile is the slowest request then: slow periods come and go by chance.
         gap /= const.SPARSE_SHARE
@@ -75,12 +76,6 @@ def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime
         if view.seen_by_alarms(late):
             windows += _by_fullness(view, part)
     return windows
-
-
-def _spacing(times: list[datetime]) -> timedelta:
-    """Typical distance between periods with data: traffic may come every third minute only."""
-    gaps = sorted(later - time for time, later in pairwise(times))
-    return gaps[len(gaps) // 2] if gaps else timedelta(0)
 
 
 def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]]:
@@ -322,30 +317,6 @@ def _overhead(view: VariantView, parts: list[list[datetime]]) -> Iterator[Findin
     if times and not full:
         parts = parts or [times]
     yield from each_cause(view, parts, overhead)
-
-
-def overhead(view: VariantView) -> Iterator[Finding]:
-    """At most one finding."""
-    slow, captured = view.slow_of("OverheadLatency"), view.measurements.data_capture_percent
-    if not slow:
-        return
-    times, shown = times_of(slow), view.slow_evidence(slow)
-    if starts := after_starts(view, times):
-        words = within_minutes(view, starts)
-        new = Evidence(words, starts[0].first, times[-1] + view.period)
-        yield view.cause("LLD201", *shown, new, first=[*warmed(starts), *colder(starts, "new")])
-        return
-    tps = view.tps.only(times).median
-    if tps is not None and tps * 60 <= INFREQUENT:
-        words = f"{readable(tps * 60, 2)} requests a minute while overhead was high"
-        yield view.cause("LLD202", *shown, words, times=times)
-        return
-    words = f"{readable((tps or 0), 3)} requests a second, no new instances before"
-    less = []
-    if captured:
-        words += f"; data capture records {captured} % of the requests"
-        less = [Remedy("data_capture.sampling_percentage", f"less than {captured}")]
-    yield view.cause("LLD203", *shown, words, times=times, first=less)
 
 
 def _highest_in_model(view: VariantView, statistic: str, counts: Series) -> float | None:

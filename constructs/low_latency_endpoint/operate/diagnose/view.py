@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from ...account.metrics import FAILURES, Series, failed_requests, median
@@ -166,6 +167,15 @@ class VariantView:
         return self.measurements.period
 
     @cached_property
+    def gap(self) -> timedelta:
+        """How far apart periods of one stretch are at most: callers may come every third minute."""
+        counts = self.get("ModelLatency", "SampleCount") or self.requests
+        asked = [time for time in counts.times if counts.points[time] > 0]
+        gaps = sorted(later - time for time, later in pairwise(asked))
+        apart = gaps[len(gaps) // 2] if gaps else self.period
+        return const.PERIODS * max(self.period, apart)
+
+    @cached_property
     def slow_model(self) -> tuple[SlowPeriods, ...]:
         """ModelLatency above its thresholds, by statistic; empty when all are kept."""
         return self.slow_of("ModelLatency")
@@ -270,7 +280,7 @@ class VariantView:
         for periods in self.slow_model if slow is None else slow:
             time, worst = periods.worst
             times, minutes = periods.values.times, readable(self.period / timedelta(minutes=1))
-            apart = runs(times, const.PERIODS * self.period)
+            apart = runs(times, self.gap)
             among = f", in {len(apart)} stretches" if len(apart) > 1 else ""
             text = (
                 f"{periods.metric} {periods.statistic} above {milliseconds(periods.threshold)} "
