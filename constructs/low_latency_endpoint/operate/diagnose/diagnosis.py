@@ -338,8 +338,11 @@ def _onset(
     series: Series,
     bad: list[datetime],
 ) -> Onset:
-    """The last time window of the bad periods."""
-    start, last = runs(bad, PERIODS * view.period)[-1]
+    """The last time window of the bad periods; from the first of them where none before it was good."""
+    stretches = runs(bad, view.gap)
+    start, last = stretches[-1]
+    if not series.between(view.measurements.start, start).without(bad):
+        start = stretches[0][0]
     quiet = series.between(view.measurements.start, start).without(bad)
     before = quiet.median if metric == ERRORS else quiet.without(view.refusing).median
     since = series.only(time for time in bad if time >= start).median

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ...account.metrics import MetricSeries, Series, statistic_of
 from ...report.charts import PALETTE, Chart, Line, Panel
@@ -180,10 +180,18 @@ def _onset(onset: Onset, m: Measurements) -> str:
         text = f"{now} from {start} until {m.clock(onset.until)}"
         text += f", {form(onset.before)} before" if onset.before is not None else ""
     elif onset.before is None:
-        text = f"{now} since {start}, the first request of the window"
+        text = f"{now} since {start}"
+        if onset.start <= _first_asked(onset.variant, m):
+            text += ", the first request of the window"
     else:
         text = f"{form(onset.before)} until {start}, {now} since"
     return f"{onset.variant} {what}: {text} (limit {form(onset.limit)})"
+
+
+def _first_asked(variant: str, m: Measurements) -> datetime:
+    """The first period in which requests came to a variant."""
+    (counts,) = (v.get("Invocations", "Sum") for v in m.variants if v.name == variant)
+    return min((time for time, count in counts.points.items() if count > 0), default=m.start)
 
 
 def window_text(m: Measurements) -> str:
@@ -253,11 +261,12 @@ def _variant(diagnosis: Diagnosis, variant: VariantReading) -> Section:
 
 def _variant_line(variant: VariantReading, period: timedelta) -> str:
     requests = variant.get("Invocations", "Sum")
-    seconds = max(len(requests), 1) * period.total_seconds()
+    times = requests.times
+    asked = times[-1] - times[0] + period if times else period
     return (
         f"{variant.name}: {variant.current_instances or '?'} x "
         f"{variant.instance_type or 'unknown type'}, {variant.routing}, "
-        f"{requests.sum:,.0f} requests ({rate(requests.sum / seconds)} a second)"
+        f"{requests.sum:,.0f} requests ({rate(requests.sum / asked.total_seconds())} a second)"
     )
 
 
