@@ -84,7 +84,7 @@ def diagnose(
       0  healthy: requests came, errors and latency were judged, nothing was found
       1  findings
       2  usage, or AWS could not be read
-      3  nothing found, but not everything could be judged: no request, or no latency target
+      3  nothing found, but not everything could be judged: no or too few requests, or no target
 
     \b
     Examples:

@@ -14,11 +14,12 @@ from ...account.queries import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
 from ...errors import rule
 from ...errors.impossible import falling, out_of_range, refuse
 from ...report.json_text import json_safe
-from ...report.numbers import milliseconds
+from ...report.numbers import milliseconds, percent, readable
 from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
-from .thresholds import DOUBLED, ERROR_RATE, PERIODS, SLOW_OF_PERIODS
+from .sustained import alarms_on, conditions, fewest_periods
+from .thresholds import DOUBLED, ERROR_RATE, HALF, PERIODS, SLOW_OF_PERIODS
 from .view import VariantView, runs
 
 IMPOSSIBLE = rule(
@@ -113,13 +114,16 @@ class Unjudged:
         "requests_ended",
         "no_latency_target",
         "no_latency_data",
+        "too_few_periods",
+        "slow_too_shortly",
         "components_not_read",
     ]
     since: datetime | None = None
+    words: str = ""  # of a latency: what was measured of it, and what is missing
 
 
 def unjudged(m: Measurements) -> Iterator[Unjudged]:
-    """What nobody may call healthy: silence, and latency without a limit or data."""
+    """What nobody may call healthy: silence, and latency without a limit or enough data."""
     for variant in m.variants:
         name, counts = variant.name, variant.get("Invocations", "Sum").points
         asked = sorted(time for time, count in counts.items() if count > 0)
@@ -138,6 +142,36 @@ def unjudged(m: Measurements) -> Iterator[Unjudged]:
                 yield Unjudged(name, "no_latency_target")
             elif not any(variant.get(*key) for key in latencies):
                 yield Unjudged(name, "no_latency_data")
+            yield from _too_short(VariantView(m, variant))
+
+
+def _too_short(view: VariantView) -> Iterator[Unjudged]:
+    """At most one: the first limit that too few periods were above, or could have been."""
+    period = view.period
+    name, minutes = view.variant.name, readable(period.total_seconds() / 60)
+    for (metric, statistic), limit in view.variant.thresholds.items():
+        series = view.get(metric, statistic)
+        if statistic == "Rate" or not series:
+            continue
+        alarms = alarms_on(view.measurements, name, metric, statistic)
+        windows = [window for _, window in conditions(limit.value, alarms)]
+        needed = min(fewest_periods(window, period) for window in windows)
+        late = [time for time in series.times if series.points[time] > limit.value]
+        if len(series) < needed:
+            words = (
+                f"it takes at least {needed} periods of {minutes} min with requests, and the window "
+                f"has {len(series)}"
+            )
+            yield Unjudged(name, "too_few_periods", words=words)
+            return
+        share = view.requests.only(late).sum / (view.requests.only(series.points).sum or 1)
+        if share >= HALF and not view.slow_of(metric):
+            words = (
+                f"{percent(share)} of the requests came while {metric} {statistic} was above "
+                f"{milliseconds(limit.value)}, but only in {len(late)} of {len(series)} periods"
+            )
+            yield Unjudged(name, "slow_too_shortly", words=words)
+            return
 
 
 State = Literal["healthy", "at_risk", "faulty", "not_judged"]
@@ -166,7 +200,13 @@ class Diagnosis:
 
     @property
     def unjudged(self) -> list[Unjudged]:
-        return list(unjudged(self.measurements))
+        """What the verdict leaves out; a slow time that has a finding is none."""
+        explained = {finding.variant for finding in self.findings}
+        return [
+            each
+            for each in unjudged(self.measurements)
+            if each.why != "slow_too_shortly" or each.variant not in explained
+        ]
 
     @property
     def events(self) -> list[Event]:

@@ -59,6 +59,8 @@ _UNJUDGED = {
     "requests_ended": "no request since {since}; earlier requests were judged.",
     "no_latency_target": "errors were judged, latency was not: add --target p99=200ms, or alarms.",
     "no_latency_data": "errors were judged, latency was not: CloudWatch has no data for its limits.",
+    "too_few_periods": "latency was not judged: {words}. Send requests for longer, or give --since.",
+    "slow_too_shortly": "latency was not judged: {words}. Send requests for longer.",
     "components_not_read": "hosts inference components, whose metrics are not read.",
 }
 _CONFIDENCE: dict[str, Tone] = {"high": "bad", "medium": "careful", "low": "soft"}
@@ -143,7 +145,7 @@ def began(diagnosis: Diagnosis) -> Iterator[str]:
     for unjudged in diagnosis.unjudged:
         since = m.clock(unjudged.since) if unjudged.since else ""
         quiet |= unjudged.why in ("no_requests", "requests_ended")
-        yield f"{unjudged.variant}: {_UNJUDGED[unjudged.why].format(since=since)}"
+        yield f"{unjudged.variant}: {_UNJUDGED[unjudged.why].format(since=since, words=unjudged.words)}"
     if quiet:
         if m.status != "InService":
             yield f"The endpoint is {m.status}."

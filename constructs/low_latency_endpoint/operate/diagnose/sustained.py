@@ -50,6 +50,24 @@ def lasts(late: Sequence[bool], window: AlarmWindow) -> bool:
     return any(sum(span) >= window.datapoints for span in spans)
 
 
+def fewest_periods(window: AlarmWindow, period: timedelta) -> int:
+    """With how many periods a metric may be above its limit for long enough, if it is in each.
+
+    >>> fewest_periods(AlarmWindow(60, 3, 2), timedelta(minutes=1))
+    2
+    """
+    count = 1
+    while not _may_last(count, window, period):
+        count += 1
+    return count
+
+
+def _may_last(count: int, window: AlarmWindow, period: timedelta) -> bool:
+    if window.seconds <= period.total_seconds():
+        return lasts([True] * count, window)
+    return lasts_over(lambda first, end: True, count, window, period)
+
+
 def lasts_over(
     is_late: Callable[[int, int], bool], count: int, window: AlarmWindow, period: timedelta
 ) -> bool:
