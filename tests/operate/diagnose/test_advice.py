@@ -159,3 +159,44 @@ def test_busy_processors_still_sell_it(instance_type: str, tps: float, run: Run)
     assert finding.id == "LLD112"
     assert "instance_type" in {change.key for change in finding.changes}
     assert "busy for" in _evidence(finding)
+
+
+@pytest.mark.parametrize("percent", [6, 15, 40, 60, 75])
+@pytest.mark.parametrize("every", [1, 2, 10])
+@pytest.mark.parametrize("instance_type", _TYPES)
+def test_processors_that_work_for_something_else_sell_no_hardware(
+    instance_type: str, every: int, percent: float, run: Run
+) -> None:
+    """A request of 438 ms from time to time, beside which the processors are as busy without one."""
+    scenario = Scenario(
+        instance_type=instance_type,
+        instances=constant(1),
+        tps=lambda m: 1 / 60 if m % every == 0 else 0,
+        latency=slow(0, 60, 438),
+        cpu=constant(percent),
+        gpu=constant(percent) if "g5" in instance_type else None,
+        in_flight=constant(1),
+        planned=None,
+        scaling=None,
+    )
+    for finding in run(scenario).findings:
+        assert "instance_type" not in {change.key for change in finding.changes}, finding.id
+        assert "busy for" not in _evidence(finding)
+
+
+@pytest.mark.parametrize("quiet", [45.0, 3.0])
+def test_what_is_busy_without_requests_is_not_busy_for_them(quiet: float, run: Run) -> None:
+    """Batches that could use every processor, and minutes between them that tell whether they do."""
+    scenario = Scenario(
+        instance_type="ml.m5.xlarge",
+        instances=constant(1),
+        tps=lambda m: 3 if m % 4 < 2 else 0,
+        latency=slow(0, 60, 438),
+        cpu=lambda m: 48 if m % 4 < 2 else quiet,
+        in_flight=constant(3),
+        planned=None,
+        scaling=None,
+    )
+    (finding,) = run(scenario).findings
+    keys = {change.key for change in finding.changes}
+    assert ("instance_type" in keys) == (quiet < 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -346,10 +347,25 @@ def _bound(view: VariantView, times: list[datetime]) -> str:
     # Below that it is the instance's own work.
     if used < const.AT_REST_PERCENT or busy is None or not waiting:
         return ""
+    if _by_requests(view, times) < const.HALF * busy:
+        return ""
     if used < const.IDLE_PERCENT and busy < waiting / 2:
         return ""
     words = _processors(view, times)
     return f"{words} busy for {readable(waiting, 2)} requests in progress on an instance"
+
+
+def _by_requests(view: VariantView, times: list[datetime]) -> float:
+    """How many busy processors the requests may explain: at most all, for as long as they take.
+
+    Nor do they explain what is as busy in periods without requests.
+    """
+    facts, waiting = view.variant.facts, view.in_work(times) or 0.0
+    most = ((facts.vcpus or 1) + (facts.accelerator_count or 0)) * waiting if facts else math.inf
+    used = view.get("CPUUtilization", "Average").times
+    quiet = [time for time in used if not view.requests.points.get(time)]
+    idle = view.busy_processors(quiet) if len(quiet) >= const.PERIODS else None
+    return min(most, (view.busy_processors(times) or 0.0) - (idle or 0.0))
 
 
 #: The most specific first; the last one always has an answer.

@@ -224,6 +224,14 @@ ROWS = {
         latency=slow(0, 60, 300),
         cpu=constant(2),
     ),
+    "LLD112: always slow and rarely asked, on processors that are busy with something else": fault(
+        "CPU at 15 %",
+        "containers[].image",
+        of=few_requests,
+        tps=lambda m: 1 / 60 if m % 10 == 0 else 0,
+        latency=slow(0, 60, 438),
+        cpu=constant(15),
+    ),
     "LLD123: slow since one minute, the processors idle": fault(
         "from 03:20 on, 40 ms otherwise & nothing was deployed at 03:20, and no instances started",
         of=few_requests,
