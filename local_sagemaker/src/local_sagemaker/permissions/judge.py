@@ -78,6 +78,14 @@ _MAY_BE_MISSING = {
     "lambda:sourcefunctionarn",
 }
 _MAY_BEGIN = ("aws:principaltag/", "aws:requesttag/", "kms:encryptioncontext:")
+_OBJECT_TAG = "s3:existingobjecttag/"
+_WITHOUT_OBJECT_TAGS = (
+    "s3:PutObject",
+    "s3:DeleteObject",
+    "s3:DeleteObjectVersion",
+    "s3:AbortMultipartUpload",
+)
+"""Of an object, and "this condition key is not supported": S3 user guide, "Tagging and access control"."""
 
 
 class Facts(dict[str, "str | tuple[str, ...]"]):
@@ -87,6 +95,7 @@ class Facts(dict[str, "str | tuple[str, ...]"]):
     """
 
     timed = False
+    of_object = False  # whether the request is one that brings the tags of its object
 
     def get(self, key: str, default: Any = None) -> Any:
         """Give a key's value; NotJudged names one that no request here would bring."""
@@ -97,6 +106,7 @@ class Facts(dict[str, "str | tuple[str, ...]"]):
             and key not in _MAY_BE_MISSING
             and key not in known_keys()
             and not key.startswith(_MAY_BEGIN)
+            and not (self.of_object and key.startswith(_OBJECT_TAG))
         ):
             raise NotJudged(f"the condition key {key}")
         return super().get(key, default)
@@ -284,6 +294,9 @@ def decision(
     held = replace(who.policies, resource=policy, resource_decides=decides)
     facts = _facts(who, region, right, call)
     facts["aws:resourceaccount"] = account
+    if _brings_object_tags(right):
+        facts.of_object = True
+        facts |= _object_tags(right.resource)
     if through is not None:
         document = through.policy_document
         text = document if isinstance(document, str) else json.dumps(document)
@@ -291,6 +304,23 @@ def decision(
         facts |= {"aws:sourcevpce": through.id, "aws:sourcevpc": through.vpc_id}
     asked = Asked(who.principal, right.action, right.resource, account, facts)
     return decide(asked, held), facts.timed
+
+
+def _brings_object_tags(right: Right) -> bool:
+    """Say whether a right is one on an object whose tags S3 looks at."""
+    names_object = right.resource.startswith("arn:aws:s3:::") and "/" in right.resource
+    return names_object and right.action not in _WITHOUT_OBJECT_TAGS
+
+
+def _object_tags(arn: str) -> dict[str, str]:
+    """Give the condition keys of an object's tags; none where there is no object."""
+    name, _, key = arn.removeprefix("arn:aws:s3:::").partition("/")
+    tags: dict[str, str] = {}
+    for backend in each_backend(s3_backends):
+        bucket = backend.buckets.get(name)
+        if found := bucket and bucket.keys.get(key):
+            tags = backend.tagger.get_tag_dict_for_resource(found.arn)
+    return {f"{_OBJECT_TAG}{tag.lower()}": value for tag, value in tags.items()}
 
 
 def check(
