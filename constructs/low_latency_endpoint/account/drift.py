@@ -405,10 +405,12 @@ def _alarm_drift(
     since = (alarm or {}).get("AlarmConfigurationUpdatedTimestamp")
     put = "PutMetricAlarm" if kind == ALARM else "PutCompositeAlarm"
     if alarm is None:
+        made = "put-metric-alarm" if kind == ALARM else "put-composite-alarm --alarm-rule ..."
         same = (
-            "Deployments roll back on it: make it again by `aws cloudwatch put-metric-alarm`, under"
+            "Deployments roll back on it: make it again under this name by "
+            f"`aws cloudwatch {made} --alarm-name {name} ...`;"
         )
-        repair = REVERTED if alone else f"{same} this name; `{REVERT}` gives it another one."
+        repair = REVERTED if alone else f"{same} `{REVERT}` gives it another one."
         yield Drift(kind, f"{name} is gone", repair, "DeleteAlarms", name)
         return
     compared = {key: value for key, value in stated.items() if key not in _APART}

@@ -71,7 +71,15 @@ def endpoint_state(m: Measurements) -> Iterator[Finding]:
             if m.status == "InService" and wanted and least is not None and wanted < least:
                 words = f"instances wanted: {wanted}; the scalable target's minimum is {least}"
                 shown = Evidence(words, m.end, m.end)
-                yield finding("LLD715", shown, variant=variant.name, risk=True)
+                yield finding(
+                    "LLD715",
+                    shown,
+                    variant=variant.name,
+                    risk=True,
+                    endpoint=m.endpoint,
+                    name=variant.name,
+                    least=str(least),
+                )
     if doubted := [alarm for alarm in m.alarms or () if alarm.doubt]:
         yield finding("LLD604", *(f"{each.name}: {each.doubt}" for each in doubted), risk=True)
 

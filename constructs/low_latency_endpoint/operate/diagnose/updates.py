@@ -405,8 +405,11 @@ def _ends(update: ObservedUpdate) -> Iterator[Remedy]:
             "SageMaker rolls back when this alarm is in ALARM; whether a state that is set by hand "
             "lasts long enough was not seen on AWS"
         )
-        command = f"aws cloudwatch set-alarm-state --alarm-name {alarm} --state-value ALARM"
-        yield Remedy(f'{command} --state-reason "roll back"', why, command=True)
+        command = (
+            f"aws cloudwatch set-alarm-state --alarm-name {alarm} --state-value ALARM "
+            '--state-reason "roll back"'
+        )
+        yield Remedy(command, why, command=True)
     if update.stack:
         why = (
             "the stack goes back to its former template; when SageMaker takes that during an update "

@@ -109,10 +109,11 @@ def vpc_dns(context: PreflightContext) -> Outcome | None:
     if vpc_id is None:
         return None
     missing = ("InvalidVpcID.NotFound",)
-    off = []
-    for attribute, key in (
-        ("enableDnsSupport", "EnableDnsSupport"),
-        ("enableDnsHostnames", "EnableDnsHostnames"),
+    off, commands = [], []
+    # In this order: AWS allows hostnames only with support, and one attribute a request.
+    for attribute, key, option in (
+        ("enableDnsSupport", "EnableDnsSupport", "--enable-dns-support"),
+        ("enableDnsHostnames", "EnableDnsHostnames", "--enable-dns-hostnames"),
     ):
         answer = context.account.read(
             "ec2", "describe_vpc_attribute", missing, VpcId=vpc_id, Attribute=attribute
@@ -124,13 +125,13 @@ def vpc_dns(context: PreflightContext) -> Outcome | None:
             )
         if not answer[key].get("Value"):
             off.append(attribute)
+            commands.append(
+                f"`aws ec2 modify-vpc-attribute --vpc-id {vpc_id} {option} '{{\"Value\":true}}'`"
+            )
     if off and context.settings.private_link.private_dns is False:
         return passed(f"{vpc_id}: {' and '.join(off)} off, which private DNS alone needs")
     if off:
-        return failed(
-            f"{vpc_id}: {' and '.join(off)} off",
-            f"Turn on, with `aws ec2 modify-vpc-attribute`: {', '.join(off)}.",
-        )
+        return failed(f"{vpc_id}: {' and '.join(off)} off", f"{', then '.join(commands)}.")
     return passed(f"{vpc_id}: DNS support and DNS hostnames on")
 
 

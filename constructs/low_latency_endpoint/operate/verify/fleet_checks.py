@@ -29,10 +29,6 @@ _DESCRIBE = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
 _SCALING = "/sagemaker/latest/dg/endpoint-auto-scaling.html"
 _GUARDRAILS = "/sagemaker/latest/dg/deployment-guardrails.html"
 OTHER_CONFIGURATION = f"Another configuration than the stack's serves, see LLV407. {REVERTED}"
-_LIMITS = (
-    "Scaling brings it back within the limits of LLV405. A fleet that does not scale: "
-    "`aws sagemaker update-endpoint-weights-and-capacities`."
-)
 _LAST_UPDATE = (
     "The last update was deployed this way, perhaps by hand: the stack's next one uses the "
     "template's."
@@ -157,7 +153,15 @@ def counts(context: VerifiedEndpoint, name: str, variant: DeployedVariant) -> Ou
     if lowest is None or highest is None:
         return unknown(f"{evidence}; {_NO_PLAN}")
     evidence += f"; the plan says {lowest} to {highest}"
-    return passed(evidence) if lowest <= now <= highest else failed(evidence, _LIMITS)
+    if lowest <= now <= highest:
+        return passed(evidence)
+    within = min(max(now, lowest), highest)
+    return failed(
+        evidence,
+        "Scaling brings it back within the limits of LLV405. A fleet that does not scale: "
+        f"`aws sagemaker update-endpoint-weights-and-capacities --endpoint-name {context.stated.name} "
+        f"--desired-weights-and-capacities VariantName={name},DesiredInstanceCount={within}`.",
+    )
 
 
 def _planned_limits(context: VerifiedEndpoint, variant: str) -> tuple[int | None, int | None]:

@@ -44,7 +44,9 @@ _NO_PLAN = "the template has no plan: it was not created by LowLatencyEndpoint"
 _NO_LINK = "the VPC of the models has no interface endpoint for SageMaker Runtime"
 _REVERT = (
     f"`{REVERT}` makes it again where CloudFormation detects that it is gone. AWS does not list "
-    "interface endpoints among those types: after (no changes), `aws ec2 create-vpc-endpoint`."
+    "interface endpoints among those types: after (no changes), `aws ec2 create-vpc-endpoint "
+    "--vpc-endpoint-type Interface --vpc-id ... --service-name com.amazonaws.REGION.sagemaker.runtime "
+    "--subnet-ids ... --security-group-ids ... --private-dns-enabled`."
 )
 
 
