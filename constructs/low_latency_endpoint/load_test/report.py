@@ -147,8 +147,7 @@ def _generator(steps: Sequence[MeasuredStep]) -> str:
 def _follows(report: LoadTestReport, plan_command: str) -> Iterator[Section]:
     """The fleet that follows from the limit, and its cost."""
     lines = list(_held(report))
-    if report.planned_tps is not None:
-        lines.append(instances_counted(report.planned_tps, report.throughput))
+    lines += _count(report)
     lines += [
         f"{step.result.step.name}: {turns_line(step.result)}."
         for step in report.run.loads
@@ -158,13 +157,39 @@ def _follows(report: LoadTestReport, plan_command: str) -> Iterator[Section]:
         lines += report.cost.lines()
     limit = report.run.limit
     if limit is not None and limit.lower_bound and not report.invalid:
-        lines.append(
-            "The plan does not take a limit that was not reached: leave out --up-to, or raise it."
-        )
+        lines.append(_NOT_PLANNED[report.run.interrupted])
     elif plan_command and report.planned_tps is not None:
         lines.append(f"Into the plan: {plan_command}")
     if lines:
         yield Section("What follows", [Listed(lines)])
+
+
+#: Why the plan does not take a lower bound, by whether the search was stopped.
+_NOT_PLANNED = {
+    False: "The plan does not take a limit that was not reached: leave out --up-to, or raise it.",
+    True: "The plan does not take what a stopped search held: let it run to its end.",
+}
+
+
+def _count(report: LoadTestReport) -> Iterator[str]:
+    """The instances for the peak and how certain they are; why there are none for one that is stated."""
+    if report.planned_tps is not None:
+        yield instances_counted(report.planned_tps, report.throughput)
+        return
+    if report.run.plan.search is None or report.peak_tps is None:
+        return
+    limit = report.run.limit
+    if report.invalid or limit is None or not limit.found:
+        why = "no rate held before the search was stopped" if limit is None else limit.problem
+        if report.invalid:
+            why = "the result is invalid"
+        yield f"No instances are counted for {readable(report.peak_tps)} requests a second: {why}."
+        return
+    assured = limit.assured_tps_per_instance
+    each = assured or limit.tps_per_instance or 0.0
+    certain = assured is not None
+    counted = report.throughput_of(each)
+    yield instances_counted(each, counted, at_most=limit.lower_bound, certain=certain)
 
 
 def _held(report: LoadTestReport) -> Iterator[str]:

@@ -164,6 +164,7 @@ Measure = Callable[[Step, str, Looks | None, float], MeasuredStep]
 def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | None:
     """What a search that was stopped knows: the highest rate that held, as a lower bound."""
     held: dict[float, MeasuredStep] = {}
+    missed: list[float] = []
     for measured_step in steps:
         rate = measured_step.offered
         if rate is None:
@@ -173,25 +174,40 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
         elif measured_step.purpose == "confirm" and not cause_of_most(measured_step.result):
             # what held above it was luck too
             held = {one: step for one, step in held.items() if one < rate}
+        if _bounds(plan.goal, measured_step):
+            missed.append(rate)
     if not held:
         return None
     rate = max(held)
+    broken = min((one for one in missed if one > rate), default=None)
+    above = "the limit may be higher"
+    if broken is not None:
+        above = f"{readable(broken, 4)} did not: the limit lies between them"
     step, instances = held[rate], plan.instances or 1
     confirmed = step.purpose == "confirm"
     confidence = plan.goal.confidence if step.judgement.outcome == "held" else None
     return Limit(
         rate,
-        None,
+        broken,
         instances,
         confidence,
         confirmed,
         f"{readable(rate, 4)} requests a second held ({_goal_and_confidence(plan.goal, step)}) "
-        f"before the search was stopped; the limit may be higher; {counted_instances(instances)}",
+        f"before the search was stopped; {above}; {counted_instances(instances)}",
         lower_bound=True,
         assured=_assured(plan.goal, step),
         when=minutes_text(step),
         **_of_tokens(plan.goal, step),
     )
+
+
+def _bounds(goal: LatencyGoal, step: MeasuredStep) -> bool:
+    """Whether a step missed the goal, and the instances did: the limit is below its rate."""
+    judgement = step.judgement
+    result = step.result
+    if judgement.kept or judgement.outcome == "client-bound":
+        return False
+    return not not_the_instances(result.errors, result.sent, goal.allowed_errors)
 
 
 def _goal_and_confidence(goal: LatencyGoal, step: MeasuredStep, unsteady: str = "") -> str:

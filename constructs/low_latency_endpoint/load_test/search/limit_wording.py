@@ -43,13 +43,20 @@ def plan_takes(limit: Limit, goal: LatencyGoal) -> str:
     )
 
 
-def instances_counted(each: float, throughput: MeasuredThroughput | None) -> str:
+def instances_counted(
+    each: float,
+    throughput: MeasuredThroughput | None,
+    *,
+    at_most: bool = False,
+    certain: bool = True,
+) -> str:
     """How many instances, of which each holds so many requests a second, hold the peak.
 
     Returns
     -------
     str
-        Without a peak, by what to divide it.
+        Without a peak, by what to divide it. ``at_most``: an instance may hold more; ``certain``: it
+        was shown with a confidence.
     """
     factor = DEFAULT_SAFETY_FACTOR if throughput is None else throughput.safety_factor
     words = f"factor {readable(factor)}"
@@ -65,9 +72,14 @@ def instances_counted(each: float, throughput: MeasuredThroughput | None) -> str
     of_two, of_three = (
         max(at_peak, instances_with_a_zone_lost(peak, each, zones)) for zones in (2, 3)
     )
+    most, least = ("at most ", "at least ") if at_most else ("", "")
+    holds = f"{least}{readable(each)} requests a second"
+    rests_on = f"{holds.capitalize()} each"
+    if not certain:
+        rests_on = f"If an instance holds {holds}, which was not shown with a confidence"
     return (
-        f"{readable(each)} requests a second each: {readable(peak)} a second are "
-        f"{counted_instances(at_peak)} ({words}), {of_two:,} if one of two zones may be lost, "
-        f"{of_three:,} if one of three may; at least one per zone. Scaling target: "
+        f"{rests_on}: {readable(peak)} a second are {most}"
+        f"{counted_instances(at_peak)} ({words}), {most}{of_two:,} if one of two zones may be lost, "
+        f"{most}{of_three:,} if one of three may; at least one per zone. Scaling target: {least}"
         f"{readable(throughput.target_invocations_per_instance)} invocations per instance and minute."
     )

@@ -119,13 +119,17 @@ class LoadTestReport:
         ``None`` without a usable limit, without a rate that held with a confidence, or without a
         peak.
         """
-        if self.planned_tps is None or self.peak_tps is None:
+        return self.throughput_of(self.planned_tps)
+
+    def throughput_of(self, tps_per_instance: float | None) -> MeasuredThroughput | None:
+        """The peak with what an instance holds; ``None`` without either."""
+        if tps_per_instance is None or self.peak_tps is None:
             return None
         factor: dict[str, Any] = (
             {} if self.safety_factor is None else {"safety_factor": self.safety_factor}
         )
         return MeasuredThroughput(
-            peak_tps=self.peak_tps, tps_per_instance=self.planned_tps, **factor
+            peak_tps=self.peak_tps, tps_per_instance=tps_per_instance, **factor
         )
 
     @property
