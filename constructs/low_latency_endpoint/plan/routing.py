@@ -16,8 +16,8 @@ LEAST = "LEAST_OUTSTANDING_REQUESTS"
 # two thirds busy. What lies between depends on how often a random choice meets a busy instance.
 _EVIDENCE = (
     "the lower p99 in AWS's measurements (by 4 to 33 %, a language model), and no higher one in any "
-    "simulation (the same where most workers are idle, by 66 % where instances serve one call at a "
-    "time and are two thirds busy)"
+    "simulation (the same where instances serve dozens of calls at once and most workers are idle, by "
+    "66 % where instances serve one call at a time and are two thirds busy)"
 )
 
 
