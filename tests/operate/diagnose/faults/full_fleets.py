@@ -240,7 +240,7 @@ ROWS = {
     ),
     # 600 a second are 4.6 times 200 x 0.65.
     "LLD148: a fleet at its planned peak that hardly uses its CPU": fault(
-        "CPU at most 12 % of the whole instance in 1 hour & 8 instances at the busiest time"
+        "CPU at most 12 % of the whole instance in 1 h, 1 h of them with requests & 8 instances at the busiest time"
         " & up to 600 requests a second, planned for 600"
         " & 5 would do (by the throughput of the load test), which saves 3 instances of ml.m5.12xlarge",
         "instances: {min: 5, initial: 5, max: 8} & scaling: {enabled: true} & instance_type",
