@@ -303,6 +303,33 @@ def test_what_the_endpoint_answers_counts_even_then() -> None:
         assert judged(client_bound=("busy",), errors=waited).outcome == "client-bound"
 
 
+@given(
+    st.integers(1_000, 100_000),
+    st.floats(0.001, 1),
+    st.floats(0.01, 1),
+    st.sampled_from(["503 Busy", "503 Service Unavailable", "424 ModelError 503", "500 Error"]),
+)
+def test_a_step_of_which_most_was_never_sent_is_the_generators(
+    due: int, sent_share: float, failed_share: float, kind: str
+) -> None:
+    """Requests that failed at half of the load and less say nothing of the whole."""
+    sent = max(100, round(due * sent_share))
+    errors = {kind: max(10, round(sent * failed_share))}
+    most_sent = 2 * sent >= due
+    few_late = judged(client_bound=("never sent",), errors=errors, sent=sent, intended=due)
+    assert few_late.outcome == ("broken" if most_sent else "client-bound")
+    assert not few_late.kept
+    # A generator that was not the limit is never blamed for it.
+    assert judged(errors=errors, sent=sent, intended=due).outcome == "broken"
+
+
+def test_what_reaches_no_instance_is_told_even_then() -> None:
+    """Connections that are not made keep those of the generator busy: that is no load of its own."""
+    errors = {"connection timeout": 900}
+    found = judged(client_bound=("never sent",), errors=errors, sent=1_000, intended=10_000)
+    assert (found.outcome, found.errors) == ("broken", True)
+
+
 def test_the_three_commonest_kinds_are_named() -> None:
     kinds = {"a": 1, "b": 40, "c": 30, "d": 20}
     assert judged(errors=kinds).reasons[0].endswith(": 40 times b, 30 times c, 20 times d")

@@ -60,6 +60,7 @@ FAILURES = "failures"
 _GOOD = ((FIRST_TOKEN,), (INTER_TOKEN, PER_TOKEN))
 _RISING_TAU = 0.5
 _RISING_FACTOR = 1.3
+_SENT_SHARE = 0.5  # of the requests that were due: fewer are the generator's limit, whoever failed
 _TREND_POINTS = 6  # seconds below which a trend cannot be told from chance
 
 
@@ -258,6 +259,8 @@ def judge(
     by_others = bool(cause_of_most(measured))
     counted = answered if client_bound and not by_others else failed
     too_many = _too_many_failed(goal, counted, sent)
+    # Where most requests were never sent, those that were are not the load that the step is of.
+    few_sent = measured.sent < _SENT_SHARE * measured.intended and not by_others
     rising = rises(p50_by_second)
     overloaded = rising or piling_up
     judgement = Judgement(
@@ -268,7 +271,7 @@ def judge(
         goodput=good,
         failures=failures,
     )
-    if client_bound and not too_many:
+    if client_bound and (few_sent or not too_many):
         return replace(
             judgement,
             outcome="client-bound",
