@@ -6,22 +6,26 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from low_latency_endpoint.account.clock import AccountClock, Reading
+from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
 from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search import load_testing
 from low_latency_endpoint.load_test.search.load_testing import StepEvent, run
 from low_latency_endpoint.load_test.search.run_plans import (
     SearchPlan,
     confirm_plan,
     limit_plan,
     rate_plan,
+    users_plan,
 )
-from low_latency_endpoint.load_test.search.serving import read_fleet, read_joined
+from low_latency_endpoint.load_test.search.serving import JoinedMetrics, read_fleet, read_joined
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 from tests.refusals import refused
 
@@ -271,6 +275,37 @@ def test_minutes_are_waited_for_where_cloudwatch_is_read(monkeypatch: pytest.Mon
     for wait, whole in ((1.0, True), (0.0, False), (None, False)):
         report = loaded(monkeypatch, aws, plan, FakeGenerator(), metrics_wait=wait)
         assert report.run.plan.whole_minutes is whole
+
+
+@pytest.mark.parametrize("speed", [1.0, 2.0, 10.0, 60.0])
+@pytest.mark.parametrize("ahead", [0.0, 7.0, 29.5, 59.9, 86_417.3])
+@pytest.mark.parametrize("kind", ["rate", "users"])
+def test_a_minute_of_the_accounts_clock_lies_in_each_step_of_a_minute(
+    monkeypatch: pytest.MonkeyPatch, speed: float, ahead: float, kind: str
+) -> None:
+    """A local AWS may be ahead of the machine's clock, and faster."""
+    generator = FakeGenerator()
+    began = generator.clock
+
+    def read_clock() -> Reading:
+        generator.clock += 0.25
+        wall = generator.clock
+        return Reading(wall, began + ahead + (wall - began) * speed)
+
+    monkeypatch.setattr(load_testing, "read_clock", read_clock)
+    plan = users_plan([2], alone_seconds=0) if kind == "users" else rate_plan([20], seconds=60)
+    report = loaded(monkeypatch, FakeAws(invocations=[1e9]), plan, generator, metrics_wait=1.0)
+    assert report.run.plan.whole_minutes is (speed == 1.0), "else it has one anyhow"
+    (step,) = report.run.loads
+    result = step.result
+    assert result.seconds == pytest.approx(60), "it counts for as long as it was to"
+    clock = AccountClock(Reading(began, began + ahead), Reading(began + 1, began + ahead + speed))
+    first = datetime.fromtimestamp(60 * (clock.account(result.started_at) // 60), UTC)
+    minutes = range(int(60 * speed) // 60 + 2)
+    counted = Series({first + timedelta(minutes=minute): 50.0 for minute in minutes})
+    metrics = JoinedMetrics({("CPUUtilization", "Average"): counted}, clock=clock)
+    window = metrics.of(result)
+    assert (window.get("CPUUtilization.Average"), window.shared) == (50.0, False)
 
 
 def test_a_busy_minute_counts_more() -> None:

@@ -113,7 +113,8 @@ class Measuring:
     inference_component: str | None = option("Inference component to invoke.", metavar="NAME")
     metrics_wait: str = option(
         "How long to wait for CloudWatch, which is a minute or two late; 0s skips it. If it waits, "
-        "steps of a minute or more start at a full minute.",
+        "a step of a minute or more settles until a full minute begins and counts from there; of a "
+        "search only the step that confirms.",
         "3m",
         metavar="TIME",
     )

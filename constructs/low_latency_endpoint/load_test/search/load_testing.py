@@ -44,6 +44,8 @@ FIRST_BYTE_STREAMS = rule(
     fix="Add --stream, or leave the target out.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
 )
+#: From this speed of the account's clock on, a minute of ours has a whole one of its.
+_MINUTES_ANYHOW = 2.0
 #: From the word to a generator until its requests start; the fleet's takes a second longer.
 _LEAD_SECONDS = 0.3
 
@@ -197,7 +199,7 @@ def load_test(
         machine.
     metrics_wait : float or None
         Seconds to wait for CloudWatch at most; ``None`` or 0 to leave it out. With it, steps of a
-        minute or more count from a full minute, as CloudWatch does.
+        minute or more count from a full minute, as CloudWatch does: by the account's clock.
     emit, say : callable
         Are told of the steps, and of what is done before and after them.
     warn : callable
@@ -223,16 +225,13 @@ def load_test(
         for a limit that cannot be divided by instances, ``LLT139`` for a target for the first byte without streams, and the generator's.
     """
     target = _target_of(plan, target, payloads)
+    begun = read_clock()
     say("Reading the endpoint")
     client, region = open_clients(profile, target.region)
     account = Account(client, region, once=False)
     fleet = read_fleet(account, target.endpoint_name, target.target_variant)
     check_one_fleet(fleet, target.endpoint_name)
-    # Minutes of a local AWS may be shorter than ours.
-    plan = replace(
-        _divided(plan, instances, fleet, target),
-        whole_minutes=bool(metrics_wait) and not keeps_own_time(),
-    )
+    plan = replace(_divided(plan, instances, fleet, target), whole_minutes=bool(metrics_wait))
     for text in _doubts(plan, fleet, planned_instances):
         warn(text)
     if generator is None:  # workers of a fleet look at their own memory
@@ -246,9 +245,10 @@ def load_test(
             else GeneratorProcess.of_profile(target, payloads, processes, profile)
         )
         stack.callback(opened.close)
-        begun = read_clock()
+        if AccountClock(begun, read_clock()).speed >= _MINUTES_ANYHOW:
+            plan = replace(plan, whole_minutes=False)
         numbers = 0 if payloads.prompts is None else PROMPTS_OF_A_STEP
-        done = run(plan, opened, emit, numbers=numbers)
+        done = run(plan, opened, emit, clock=lambda: read_clock().account, numbers=numbers)
     metrics, after = JoinedMetrics(), None
     if done.steps:
         after = read_after(account, target.endpoint_name, fleet)
