@@ -27,6 +27,7 @@ from .process import check_packages
 
 if TYPE_CHECKING:
     from ..operate.diagnose import Diagnosis
+    from ..options.latency_target import LatencyTarget
 
 SINCE_FORM = rule(
     "LLD902",
@@ -56,8 +57,8 @@ class DiagnosisOptions:
     )
     target: list[str] | None = option(
         "Latency target, such as p99=200ms. For language models also ttft-p95=500ms (first token) "
-        "and itl-p95=50ms (between tokens). Default: the alarm thresholds of the endpoint, or the "
-        "plan of its stack.",
+        "and itl-p95=50ms (between tokens). Default: the alarm thresholds of the endpoint, the plan "
+        "of its stack, or the settings file.",
         metavar="STAT=TIME",
     )
     client_latency: list[str] | None = option(
@@ -96,13 +97,17 @@ def diagnose(
     if options.html is not None:
         check_packages("jinja2", "boto3")
         _writable(options.html)
+    latency = None
     if endpoint is None or settings is not None:
-        from .chosen_endpoints import stated_name, usual_settings
+        from ..settings import load_settings
+        from .chosen_endpoints import stated_key, stated_name, usual_settings
 
         settings = settings or usual_settings("diagnose", options.profile, options.region)
+        stated_file = load_settings(settings)
+        latency = stated_file.endpoints[stated_key(stated_file, endpoint, settings)].latency
         endpoint, stated = stated_name(settings, options.profile, options.region, endpoint)
         options.region = options.region or stated
-    diagnosis = _diagnose(endpoint, options, settings)
+    diagnosis = _diagnose(endpoint, options, settings, latency)
     if options.html is not None:
         with progress_on_terminal("Page"):
             _write_page(diagnosis, options.html)
@@ -129,11 +134,14 @@ def _write_page(diagnosis: Diagnosis, path: Path) -> None:
         ) from error
 
 
-def _diagnose(endpoint: str, options: DiagnosisOptions, settings: Path | None) -> Diagnosis:
+def _diagnose(
+    endpoint: str, options: DiagnosisOptions, settings: Path | None, latency: LatencyTarget | None
+) -> Diagnosis:
     """What was found; the prices of a settings file say what fewer instances save."""
     from ..account.clock import account_now
     from ..account.queries import PREFIXES
     from ..account.sessions import open_clients
+    from ..load_test.search.limit_cautions import targets_by_statistic
     from ..operate.diagnose import diagnose
     from ..settings import load_settings
     from .options import CLIENT_LATENCY_FORM, parse_latencies, parse_targets
@@ -152,6 +160,7 @@ def _diagnose(endpoint: str, options: DiagnosisOptions, settings: Path | None) -
             now=now,
             region=region,
             targets=targets,
+            settings_targets=targets_by_statistic(latency) if latency else {},
             client_latency=measured,
             prices=load_settings(settings).prices if settings else {},
             progress=progress,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,38 @@ def test_whose_threshold(
         scenario.thresholds = {}
     found = run(scenario, **options).measurements.variants[0].thresholds
     assert found["ModelLatency", "p99"] == expected
+
+
+OF_SETTINGS = {"p99": 300.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "thresholds", "planned", "expected"),
+    [
+        ({}, {}, None, Threshold(240.0, "80% of the target 300 ms from the settings file")),
+        ({"targets": {"p99": 200.0}}, {}, None, Threshold(160.0, "80% of the target 200 ms")),
+        ({}, {("ModelLatency", "p99"): 100.0}, None, Threshold(100.0, "an alarm's threshold")),
+        ({}, {}, {"peak_tps": 1000}, Threshold(160.0, "the plan's threshold")),
+    ],
+)
+def test_a_settings_file_states_the_target_where_nothing_else_does(
+    run: Run,
+    options: dict[str, Any],
+    thresholds: dict[tuple[str, str], float],
+    planned: dict[str, float] | None,
+    expected: Threshold,
+) -> None:
+    scenario = Scenario(thresholds=thresholds, planned=planned)
+    made = run(scenario, settings_targets=OF_SETTINGS, **options)
+    assert made.measurements.variants[0].thresholds["ModelLatency", "p99"] == expected
+    assert not made.unjudged
+
+
+def test_targets_of_tokens_come_from_a_settings_file_too(run: Run) -> None:
+    made = run(Scenario(thresholds={}, planned=None), settings_targets={"ttft-p95": 500.0})
+    assert made.measurements.variants[0].thresholds["TimeToFirstToken", "p95"] == Threshold(
+        500.0, "the target from the settings file"
+    )
 
 
 def test_the_statistics_of_a_target_are_read(run: Run) -> None:

@@ -65,6 +65,38 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Any:
     return _cli
 
 
+_FILE = """
+client_zones: {{ids: [use1-az1, use1-az2]}}
+endpoints:
+  sentiment:
+    endpoint_name: {name}
+    containers: [{{image: {{dlc: {{repository: r, tag: t}}}}, data: {{s3: s3://bucket/m.tar.gz}}}}]
+    instance_type: ml.m5.xlarge
+    latency: {{p99: 200ms}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "80% of the target 200 ms from the settings file"),
+        (["--target", "p99=90ms"], "80% of the target 90 ms"),
+    ],
+)
+def test_the_command_takes_the_target_of_the_settings_file(
+    given: list[str], said: str, cli: Any, tmp_path: Path
+) -> None:
+    """As load-test does, of an endpoint that no stack of this library made."""
+    file = tmp_path / "endpoint.yaml"
+    file.write_text(_FILE.format(name=ENDPOINT))
+    scenario = Scenario(thresholds={}, planned=None, latency=lambda minute, instance: 400)
+    result = cli(scenario, "--settings", str(file), "--json", *given)
+    assert result.exit_code == 1, result.output
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert said in str(finding)
+    assert ("settings file" in str(finding)) is (not given)
+
+
 Refusal = Callable[..., None]
 
 

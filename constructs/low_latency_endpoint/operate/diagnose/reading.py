@@ -102,6 +102,8 @@ def diagnose(
     region: str = "",
     # Milliseconds that callers may wait, by statistic; else of the alarms, else of the plan.
     targets: Mapping[str, float] | None = None,
+    # Those of a settings file, for where there is none of these.
+    settings_targets: Mapping[str, float] | None = None,
     client_latency: Mapping[str, float] | None = None,  # milliseconds that callers measured
     prices: Mapping[str, Price] | None = None,  # of an instance for an hour, by type
     progress: Callable[[str], None] = lambda text: None,
@@ -123,7 +125,7 @@ def diagnose(
     arn = deployed_endpoint.description["EndpointArn"]
     plan = account.known("the stack's plan", read_plan, arn)
     drifts, deployed = read_drift(account, deployed_endpoint)
-    limits = partial(_thresholds, targets or {}, plan)
+    limits = partial(_thresholds, targets or {}, plan, settings_targets or {})
     described = []
     for variant in deployed_endpoint.variants.values():
         progress(f"Variant {variant.name}")
@@ -292,31 +294,41 @@ def _capture(described: Mapping[str, Any]) -> int:
 def _thresholds(
     targets: Mapping[str, float],
     plan: PlanFacts | None,
+    of_settings: Mapping[str, float],
     alarms: tuple[AlarmReading, ...] | None,
     variant: str,
 ) -> dict[tuple[str, str], Threshold]:
-    """Thresholds of the command line, else of the alarms, else of the plan."""
+    """Thresholds of the command line, else of the alarms, the plan, or the settings file."""
     thresholds = alarm_thresholds(alarms, variant)
     rates = {key: limit for key, limit in thresholds.items() if key[1] == "Rate"}
     latencies = {key: limit for key, limit in thresholds.items() if key[1] != "Rate"}
-    of_tokens = token_targets(targets)
-    targets = {name: value for name, value in targets.items() if "-" not in name}
-    if of_tokens and not targets:
-        latencies = of_tokens
-    elif targets:
-        # As the plan splits a target between model and overhead.
-        share = DEFAULT_OVERHEAD_SHARE
-
-        def part(value: float, of: float) -> Threshold:
-            return Threshold(value * of, f"{of:.0%} of the target {milliseconds(value, 6)}")
-
-        latencies = {("ModelLatency", s): part(value, 1 - share) for s, value in targets.items()}
-        latencies["OverheadLatency", "Average"] = part(min(targets.values()), share)
-        latencies |= of_tokens
+    if targets:
+        latencies = _of_targets(targets)
     elif plan:
         planned = {k: Threshold(v, "the plan's threshold") for k, v in plan.thresholds.items()}
         latencies = planned | latencies
+    if not any(metric in ("ModelLatency", *TOKEN_TIMES) for metric, _ in latencies):
+        latencies = _of_targets(of_settings, " from the settings file") | latencies
     return {**latencies, **rates}
+
+
+def _of_targets(targets: Mapping[str, float], source: str = "") -> dict[tuple[str, str], Threshold]:
+    """The thresholds of targets, split between model and overhead as the plan splits them."""
+    of_tokens = {
+        key: Threshold(limit.value, f"{limit.source}{source}")
+        for key, limit in token_targets(targets).items()
+    }
+    whole = {name: value for name, value in targets.items() if "-" not in name}
+    if not whole:
+        return of_tokens
+    share = DEFAULT_OVERHEAD_SHARE
+
+    def part(value: float, of: float) -> Threshold:
+        return Threshold(value * of, f"{of:.0%} of the target {milliseconds(value, 6)}{source}")
+
+    latencies = {("ModelLatency", s): part(value, 1 - share) for s, value in whole.items()}
+    latencies["OverheadLatency", "Average"] = part(min(whole.values()), share)
+    return latencies | of_tokens
 
 
 def _by_part(series: dict[Query, Series]) -> Parts:
