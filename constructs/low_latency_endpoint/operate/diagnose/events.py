@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -13,8 +13,18 @@ from ...account.scaling import Activity
 from ...report.numbers import milliseconds
 from .findings import Evidence, Finding, Remedy
 from .fleets import fleets_of
-from .measurements import Measurements, VariantReading
-from .thresholds import HALF, LOOK_BACK, MOST, PERIODS, SLOW_OF_PERIODS, WARMING
+from .measurements import Measurements, ObservedDeployment, VariantReading
+from .thresholds import (
+    CLOSELY,
+    DOUBLED,
+    ERROR_RATE,
+    HALF,
+    LOOK_BACK,
+    MOST,
+    PERIODS,
+    SLOW_OF_PERIODS,
+    WARMING,
+)
 from .view import VariantView
 
 
@@ -90,12 +100,18 @@ def after_starts(
     """
     weights = dict.fromkeys(slow, 1.0) if failed is None else failed.only(slow).points
     all_starts = [start for start in instance_starts(view) if not _lasting(view, start, slow)]
-    explained: dict[Start, float] = {}
-    for time, weight in weights.items():
+    following: dict[Start, list[datetime]] = {}
+    for time in sorted(weights):
         for start in reversed(all_starts):
             if start.first - view.period < time <= start.last + WARMING:
-                explained[start] = explained.get(start, 0) + weight
+                following.setdefault(start, []).append(time)
                 break
+    bad = {*slow, *view.explained, *view.whole.slow_times} if failed is None else set(slow)
+    served = served_well(view, bad)
+    explained = {}
+    for start, times in following.items():
+        if cold_times := _while_cold(view, start, times, served):
+            explained[start] = sum(weights[time] for time in cold_times)
     if not explained or sum(explained.values()) < MOST * sum(weights.values()):
         return []
     for start in explained:
@@ -104,6 +120,60 @@ def after_starts(
         if len(lead) >= 2:
             return []
     return sorted(explained)
+
+
+def served_well(view: VariantView, bad: Collection[datetime] = ()) -> Series:
+    """Requests of the periods in which they succeeded, without those that are bad in another way."""
+    failed, came = view.failed.points, view.requests.points
+    well = [t for t, count in came.items() if count and failed.get(t, 0) < ERROR_RATE * count]
+    return view.requests.only(well).without(bad)
+
+
+def _while_cold(
+    view: VariantView, start: Start, bad: list[datetime], served: Series
+) -> list[datetime]:
+    """The bad periods after a start in which its instances may have been cold.
+
+    They are warm once each of them can have answered a request well, and a load far above what they
+    served well is a cause of its own.
+    """
+    since = _served_since(view, start)
+    served = served.between(since, view.measurements.end)
+    new = [rise.time for rise in view.whole.rises] + list(view.whole.arrivals.values())
+    cold_times: list[datetime] = []
+    for time in bad:
+        newest = max((t for t in new if since < t <= time), default=since)
+        least = 1 if start.deployment and newest == since else CLOSELY
+        lead = served.between(newest, time)
+        if cold_times and cold_times[-1] >= newest:
+            least, lead = PERIODS, served.between(cold_times[-1], time)
+        warm = len(lead) >= least and lead.sum >= view.instances.points.get(time, 1)
+        if not warm and not _by_load(view, time, served):
+            cold_times.append(time)
+    return cold_times
+
+
+def _served_since(view: VariantView, start: Start) -> datetime:
+    """From when on what was served well speaks for a start's instances: the window's end if unknown."""
+    for deployment in view.measurements.deployments:
+        if deployment.time == start.first and deployment.first:
+            return start.first - view.period  # there is no other fleet
+        if deployment.time == start.first and not deployment.is_seen:
+            return view.measurements.end
+    return start.last
+
+
+def served_between(view: VariantView, deployment: ObservedDeployment, time: datetime) -> bool:
+    """Whether a deployment's fleet answered requests without errors before this time."""
+    since = _served_since(view, Start(deployment.time, deployment.done, ""))
+    return bool(served_well(view).between(since, time))
+
+
+def _by_load(view: VariantView, time: datetime, served: Series) -> bool:
+    """Whether far more came in a period than was served well before, or than full instances serve."""
+    full = view.saturation([time]) is not None
+    load = served.median if full else served.between(view.measurements.start, time).max
+    return bool(load) and view.requests.points.get(time, 0) >= DOUBLED * (load or 0)
 
 
 def _lasting(view: VariantView, start: Start, slow: list[datetime]) -> bool:

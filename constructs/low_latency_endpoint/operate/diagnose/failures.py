@@ -12,7 +12,7 @@ from ...account.metrics import Series, median
 from ...options.alarms import MINIMUM_FAILURES
 from ...report.numbers import milliseconds, percent, rate
 from . import thresholds as const
-from .events import early_errors
+from .events import early_errors, served_between
 from .findings import Evidence, Finding, Remedy, container_log
 from .new_version import with_deployment
 from .saturated import reason_of_saturation
@@ -290,7 +290,8 @@ def _server(view: VariantView, server: Series, counted: Evidence) -> Finding:
         return finding
     shown = [counted]
     for deployment in view.measurements.deployments:
-        if abs(deployment.time - times[0]) <= 5 * view.period:
+        near = abs(deployment.time - times[0]) <= 5 * view.period
+        if near and not served_between(view, deployment, times[0]):
             at = view.measurements.clock(deployment.time)
             words = f"they began with the deployment of {deployment.configuration} at {at}"
             shown.append(Evidence(words, deployment.time, times[-1] + view.period))

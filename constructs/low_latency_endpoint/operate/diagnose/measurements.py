@@ -96,6 +96,10 @@ class VariantReading:
         return instance_facts(self.instance_type)
 
 
+#: What the time of a deployment rests on where CloudWatch has its fleet's own requests.
+FIRST_REQUEST = "first request to the new fleet"
+
+
 @dataclass(frozen=True, slots=True)
 class ObservedDeployment:
     """One change of the endpoint's configuration.
@@ -114,6 +118,11 @@ class ObservedDeployment:
     def done(self) -> datetime:
         """When it was over, as far as that is known."""
         return max(self.time, self.until or self.time)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether it is known when the new fleet began to serve, or served alone."""
+        return self.until is not None or self.how == FIRST_REQUEST
 
 
 @dataclass(frozen=True, slots=True)

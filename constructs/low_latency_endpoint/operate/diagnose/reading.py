@@ -55,6 +55,7 @@ from .diagnosis import Diagnosis
 from .endpoint_state import broken_paths, misread, read_drift, read_unstarted
 from .first_requests import first_request
 from .measurements import (
+    FIRST_REQUEST,
     EndedUpdate,
     Measurements,
     ObservedDeployment,
@@ -504,7 +505,7 @@ def _deployment(
     image = min(resolved, default=None)
     signs = (
         (created if first else None, "when the endpoint was created"),
-        (_first_request(found, variants, window), "first request to the new fleet"),
+        (_first_request(found, variants, window), FIRST_REQUEST),
         (
             creation_time if creation_time and creation_time >= since else None,
             "when its configuration was made",

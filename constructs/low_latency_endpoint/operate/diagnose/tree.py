@@ -223,6 +223,7 @@ def _one_each(findings: list[Finding]) -> list[Finding]:
 
 def _together(view: VariantView, slow: list[Finding], failing: list[Failure]) -> Iterator[Finding]:
     """What is slow and fails of one cause is one finding, and so is what ends at the time limit."""
+    slow = [finding for finding in slow if not _is_overload(view, finding, failing)]
     left = _without_residuals(view, slow, failing)
     shown: dict[str, list[Evidence]] = {}
     alone = []
@@ -236,6 +237,17 @@ def _together(view: VariantView, slow: list[Finding], failing: list[Failure]) ->
         evidence = (*finding.evidence, *shown.get(finding.id, ()))
         yield replace(finding, evidence=tuple(dict.fromkeys(evidence)))
     yield from alone
+
+
+def _is_overload(view: VariantView, finding: Finding, failing: list[Failure]) -> bool:
+    """Whether most requests of a slow cause came while full instances failed: they are its cause."""
+    failed = [failure.errors for failure in failing if failure.finding.id == "LLD401"]
+    if not failed or not finding.span or "instances not saturated" not in finding.path:
+        return False
+    start, end = finding.span
+    slow = view.requests.only(view.slow_times).between(start, end)
+    full = [t for errors in failed for t in errors.times if view.saturation([t])]
+    return bool(full) and slow.only(full).sum >= const.MOST * slow.sum
 
 
 def _explains(cause: Finding, failure: Failure) -> bool:

@@ -1,0 +1,118 @@
+"""Instances that answered well are warm, and a load far above it explains what follows: no start does."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.depth import sampled
+
+from .conftest import Run
+from .faults.fault import from_minute
+from .scenarios import Scaled, Scenario, constant
+
+_START, _LOADED = 20, 6  # minutes: when instances start, and for how long the load lasts
+_OF_STARTS = {"LLD121", "LLD408", "LLD201"}
+#: What a minute of the window has of it: the deployment, the creation, or a scale-out.
+_STARTS: dict[str, dict[str, Any]] = {
+    "deployment": {"deployed": _START - 4},  # it ends four minutes later
+    "creation": {"deployed": _START, "created": _START},
+    "scale-out": {"activities": [Scaled(_START - 2, 4, took=2)]},
+}
+#: Requests a second before the load.
+_BEFORE = {"few": 0.1, "many": 20.0}
+_KINDS: dict[str, dict[str, float]] = {
+    "5XX at full CPU": {"cpu": 97, "failed": 0.7},
+    "5XX at low CPU": {"cpu": 8, "failed": 0.7},
+    "slow at full CPU": {"cpu": 97, "latency": 900},
+    "slow at half of the CPU": {"cpu": 55, "latency": 900},
+    "high overhead": {"cpu": 55, "overhead": 200},
+}
+
+
+def _loaded(start: str, wait: int, before: float, kind: str, **more: Any) -> Scenario:
+    """A load test so many minutes after a start, of which one kind of fault comes."""
+    begin = _START + wait
+    fault, of = _KINDS[kind], _STARTS[start]
+    created = start == "creation"
+
+    def inside(minute: int, within: float, otherwise: float) -> float:
+        return within if begin <= minute < begin + _LOADED else otherwise
+
+    def tps(minute: int) -> float:
+        return inside(minute, 120, 0 if created and minute < _START else before)
+
+    count = from_minute(_START, 2, 4) if start == "scale-out" else constant(1)
+    values: dict[str, Any] = {
+        "minutes": 45,
+        "tps": tps,
+        "instances": count,
+        "cpu": lambda m: inside(m, fault["cpu"], 5),
+        "latency": lambda m, i: inside(m, fault.get("latency", 40), 40),
+        "overhead": lambda m: inside(m, fault.get("overhead", 2), 2),
+        "errors": {"Invocation5XXErrors": lambda m: inside(m, fault.get("failed", 0), 0)},
+        "scaling": None,
+        "planned": None,
+        **of,
+    }
+    return Scenario(**(values | more))
+
+
+_WARM = list(product(_STARTS, (1, 2, 3, 5, 9), _BEFORE, _KINDS))
+
+
+@pytest.mark.parametrize(("start", "wait", "before", "kind"), sampled(_WARM, 7))
+def test_no_start_explains_what_comes_with_the_load(
+    start: str, wait: int, before: str, kind: str, run: Run
+) -> None:
+    findings = run(_loaded(start, wait, _BEFORE[before], kind)).findings
+    assert findings
+    assert not {finding.id for finding in findings} & _OF_STARTS
+    words = [shown.text for finding in findings for shown in finding.evidence]
+    assert not [text for text in words if "began with the deployment" in text]
+
+
+_EVEN = list(product(("deployment", "creation"), (1, 2, 3, 5, 9), tuple(_KINDS)[1:4]))
+
+
+@pytest.mark.parametrize(("start", "wait", "kind"), sampled(_EVEN, 4))
+def test_no_start_explains_what_comes_after_good_answers(
+    start: str, wait: int, kind: str, run: Run
+) -> None:
+    """Without more load, too: who answered well was warm."""
+    findings = run(_loaded(start, wait, 120, kind)).findings
+    assert findings
+    assert not {finding.id for finding in findings} & _OF_STARTS
+
+
+_COLD = list(product(("deployment", "creation"), ("5XX at low CPU", "slow at half of the CPU")))
+
+
+@pytest.mark.parametrize(("start", "kind"), _COLD)
+def test_a_cold_start_is_named(start: str, kind: str, run: Run) -> None:
+    """The first requests fail or are slow, at the same load as later."""
+    findings = run(_loaded(start, 0, 120, kind)).findings
+    expected = "LLD408" if "5XX" in kind else "LLD121"
+    assert [finding.id for finding in findings] == [expected]
+
+
+@pytest.mark.parametrize("start", ["deployment", "scale-out"])
+@pytest.mark.parametrize("wait", [0, 1, 3])
+def test_an_overload_is_one_cause(start: str, wait: int, run: Run) -> None:
+    """Slow beside the load, too, where hardly anything came: full instances are what is told."""
+    slow = lambda m, i: 900 if _START <= m < _START + 10 else 40  # noqa: E731
+    scenario = _loaded(start, wait, _BEFORE["few"], "5XX at full CPU", latency=slow)
+    (found,) = run(scenario).findings
+    assert found.id in ("LLD401", "LLD102")
+
+
+@pytest.mark.parametrize("start", ["deployment", "creation"])
+def test_errors_from_the_first_request_on_began_with_the_deployment(start: str, run: Run) -> None:
+    failing = {"Invocation5XXErrors": from_minute(_START, 0, 0.4)}
+    (found,) = run(
+        _loaded(start, 0, 120, "5XX at low CPU", errors=failing, cpu=constant(8))
+    ).findings
+    assert (found.id, found.confidence) == ("LLD402", "high")
+    assert any("began with the deployment" in shown.text for shown in found.evidence)
