@@ -113,7 +113,13 @@ def test_what_helps_those_who_wait_inside(used: dict[str, list[float]], advice: 
     ("percent", "title", "advice"),
     [
         (69.9, "though the hardware is not full", "more workers"),
-        (70.0, "the instances are full", "ore instances"),
+        (70.0, "the instances are nearly full (CPU 70 %), or the container fails", "ore instances"),
+        (
+            84.9,
+            "the instances are nearly full (CPU 85 %), or the container fails",
+            "container's log",
+        ),
+        (85.0, "the instances are full", "ore instances"),
     ],
 )
 def test_failures_of_a_full_fleet_are_told_from_others(

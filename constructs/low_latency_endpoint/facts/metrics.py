@@ -16,6 +16,10 @@ from typing import NamedTuple
 from ..errors import AWS_DOCS, rule
 from .tables import rows
 
+#: Percent of the whole instance from which it counts as full, and from which it may be: AWS's post on
+#: load testing names 80 to 90 % for a larger type, and 60 to 70 % as what to aim at.
+SATURATED_PERCENT, NEARLY_FULL_PERCENT = 85.0, 70.0
+
 _STATISTICS = "/AmazonCloudWatch/latest/monitoring/Statistics-definitions.html"
 _MONITORING = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
 

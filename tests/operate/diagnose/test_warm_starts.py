@@ -116,3 +116,37 @@ def test_errors_from_the_first_request_on_began_with_the_deployment(start: str, 
     ).findings
     assert (found.id, found.confidence) == ("LLD402", "high")
     assert any("began with the deployment" in shown.text for shown in found.evidence)
+
+
+@pytest.mark.parametrize(
+    ("percent", "id", "confidence", "title"),
+    [
+        (8, "LLD402", "high", "The container fails although the instances are not full"),
+        (69, "LLD402", "high", "The container fails although the instances are not full"),
+        (70, "LLD402", "low", "The container fails, or the instances are nearly full"),
+        (81, "LLD402", "low", "The container fails, or the instances are nearly full"),
+        (86, "LLD401", "high", "Requests fail because the instances are saturated"),
+    ],
+)
+def test_how_full_instances_are_where_requests_fail(
+    percent: float, id: str, confidence: str, title: str, run: Run
+) -> None:
+    """Nearly full instances may be the reason: then more of them are advised as well."""
+    failing = {"Invocation5XXErrors": from_minute(_START, 0, 0.9)}
+    scenario = _loaded(
+        "deployment", 0, 120, "5XX at low CPU", errors=failing, cpu=constant(percent)
+    )
+    (found,) = (each for each in run(scenario).findings if each.id in ("LLD401", "LLD402"))
+    assert (found.id, found.confidence, found.kind.title) == (id, confidence, title)
+    keys = {change.key for change in found.changes}
+    assert ("containers[].environment" in keys) == (id == "LLD402")
+    assert ("instances" in keys) == (percent >= 70)
+
+
+def test_nobody_says_not_full_without_a_measurement(run: Run) -> None:
+    failing = {"Invocation5XXErrors": from_minute(_START, 0, 0.9)}
+    account = _loaded("deployment", 0, 120, "5XX at low CPU", errors=failing).account()
+    account.data = {of: data for of, data in account.data.items() if "CPUUtilization" not in of}
+    (found,) = (each for each in run(account).findings if each.id == "LLD402")
+    assert (found.confidence, found.kind.title) == ("medium", "The container fails")
+    assert found.path == ("errors", "5XX")

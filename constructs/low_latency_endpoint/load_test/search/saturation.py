@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from ...facts.metrics import NEARLY_FULL_PERCENT, SATURATED_PERCENT
 from ...options.alarms import DEFAULT_ERROR_RATE
 from ...report.numbers import milliseconds, readable
 from ...report.numbers import percent as in_percent
@@ -346,9 +347,14 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
     elif used:
         name, percent = max(used.items(), key=lambda each: each[1])
         evidence.append(f"{name} at {percent:.0f} %" + _shared(window))
-        if percent >= ADVISED[1]:
+        if percent >= SATURATED_PERCENT:
             title += f": the instances are full ({name} {percent:.0f} %)"
             advice = _MORE
+        elif percent >= NEARLY_FULL_PERCENT:
+            title += (
+                f": the instances are nearly full ({name} {percent:.0f} %), or the container fails"
+            )
+            advice = f"{_MORE} Look into the container's log as well."
         else:
             title += ", though the hardware is not full"
             advice = (

@@ -299,7 +299,26 @@ def _server(view: VariantView, server: Series, counted: Evidence) -> Finding:
     confidence = "high" if len(shown) > 1 else "medium"
     used = view.utilization_words(times, server)
     log = container_log(view.measurements.endpoint, "the exception")
-    return view.cause("LLD402", *shown, used, times=times, confidence=confidence, more=[log])
+    failing = view.cause("LLD402", *shown, used, times=times, confidence=confidence, more=[log])
+    return _by_use(view, failing, times, server)
+
+
+def _by_use(view: VariantView, failing: Finding, times: list[datetime], server: Series) -> Finding:
+    """LLD402 as far as the hardware's use allows: nearly full or unknown, it is less certain."""
+    used = view.utilization(times, server)
+    if not used:
+        kind = replace(failing.kind, title="The container fails")
+        return replace(failing, kind=kind, confidence="medium", path=failing.path[:-1])
+    if max(used.values()) < const.NEARLY_FULL_PERCENT:
+        return failing
+    title = "The container fails, or the instances are nearly full"
+    return replace(
+        failing,
+        kind=replace(failing.kind, title=title),
+        confidence="low",
+        path=(*failing.path[:-1], "instances nearly full"),
+        changes=(*failing.changes, *reason_of_saturation(view, times).changes),
+    )
 
 
 def _client(view: VariantView, client: Series, counted: Evidence) -> Finding:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from ...facts import metrics
+
 # Periods that are enough to judge, and to be slow again and again. How long a limit must be exceeded
 # say the alarms: sustained.py.
 PERIODS, SLOW_OF_PERIODS = 5, 3
@@ -24,7 +26,7 @@ CACHE_HITS = 0.95
 # type"; and with errors, where use is low, "it's not your hardware but something at the container or
 # model level". It gives no number for low: 50 is assumed.
 USED_PERCENT, UNDERUSED_PERCENT, ADVISED_PERCENT = 80.0, 30.0, 65.0
-SATURATED_PERCENT, NEARLY_FULL_PERCENT = 85.0, 70.0
+SATURATED_PERCENT, NEARLY_FULL_PERCENT = metrics.SATURATED_PERCENT, metrics.NEARLY_FULL_PERCENT
 IDLE_PERCENT, IDLE_GPU_PERCENT = 50.0, 3.0
 AT_REST_PERCENT = 5.0  # the server's and the agents' own work (assumed)
 FULL_MEMORY_PERCENT, FULL_DISK_PERCENT = 90.0, 90.0
