@@ -183,6 +183,18 @@ def test_aws_s_own_refusal_is_final_when_it_lasts(
     assert len(runtime.requests) > 1, "it is tried again first"
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(0, "the model gave no answer: it hung up"), (500, "the model answered 500: it hung up")],
+)
+def test_a_container_that_hangs_up_answers_nothing(new_runtime, run_sender, status, said):
+    """SageMaker calls the status of an answer that never came 0."""
+    runtime = new_runtime(lambda number: model_error(status, "it hung up"))
+    answer = run_sender({"az1": runtime}, seconds=0.3)
+    assert answer["zones"]["az1"]["error"] == said
+    assert answer["refused"] == "", "another request may be answered"
+
+
 def test_throttling_is_never_final(new_runtime, run_sender, monkeypatch):
     monkeypatch.setattr(sender, "GRACE_SECONDS", 0.0)
     runtime = new_runtime(lambda number: aws_error(429, "ThrottlingException", "Rate exceeded"))

@@ -162,7 +162,8 @@ def refusal(failure: botocore.exceptions.ClientError) -> tuple[str, bool]:
     if _of_the_model(failure):
         status = int(response.get("OriginalStatusCode") or 0)
         said = response.get("OriginalMessage") or error.get("Message", "")
-        text = f"the model answered {status}: {said}"
+        answered = f"the model answered {status}" if status else "the model gave no answer"
+        text = f"{answered}: {said}"
     else:
         text = f"{error.get('Code')}: {error.get('Message')}"
     return text[:500], 400 <= status < 500 and status not in _TRY_AGAIN
