@@ -343,7 +343,7 @@ class ScalingOptions(Options):
     Args:
         enabled: Scale with the load; false keeps the initial count and allows no targets or cooldowns. Default: true. In Python too nothing scales before throughput is measured or a target is stated.
         keep_counts: Keep the number of running instances in an update. Set false, with enabled: false, for a fixed fleet. Default: true once throughput is measured.
-        metric: Metric to track: invocations per instance and minute, or requests in flight every ten seconds. Default: invocations; for a language model concurrency, once concurrency_per_instance is known.
+        metric: Metric to track: invocations per instance and minute, or requests in flight every ten seconds. Not CPU: its use at the limit is not what a load test finds, and an instance whose workers all wait is full with idle CPUs. Default: invocations; for a language model concurrency, once concurrency_per_instance is known.
         invocations_target: With metric: invocations: target per instance and minute. Default: TPS per instance x safety factor x 60. A stated one takes the factor's place in all numbers of the plan.
         concurrency_target: With metric: concurrency only: target of requests in flight per instance. With throughput.concurrency_per_instance it takes the safety factor's place too.
         scale_in_cooldown: Cooldown after removing instances. Default: 5m.
