@@ -128,3 +128,27 @@ def test_a_configuration_that_replaced_another_has_a_former_fleet(run: Run) -> N
     (finding,) = run(scenario).findings
     assert finding.id == "LLD121"
     assert {"warm_up", "deployment"} <= {change.key for change in finding.changes}
+
+
+@pytest.mark.parametrize("length", [4, 90])
+@pytest.mark.parametrize("later", [5, 7, 9])
+def test_what_was_fast_at_first_was_not_cold(later: int, length: int, run: Run) -> None:
+    """It became slow then: something changed, as at any other time."""
+    first = 40 + later
+    made = run(_asked_after(30, latency=slow(first, first + length, 2000)))
+    for finding in made.findings:
+        assert finding.id not in ("LLD112", "LLD121")
+
+
+@pytest.mark.parametrize("later", [3, 6, 9])
+def test_instances_may_start_soon_after_the_first_requests(later: int, run: Run) -> None:
+    """The former are warm, and the new ones are cold."""
+    began = 40 + later
+    scenario = _asked_after(
+        30,
+        instances=lambda m: 2 if m < began else 4,
+        latency=lambda m, i: 2000 if i >= 2 and began <= m < began + 6 else 40,
+    )
+    (finding,) = run(scenario).findings
+    assert finding.id == "LLD121"
+    assert "the rise from 2 to 4 instances" in _told(finding)

@@ -8,7 +8,7 @@ from datetime import datetime
 from ...account.metrics import Series
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
-from .events import instance_starts
+from .events import instance_starts, was_fast_at_first
 from .findings import Evidence, Finding
 from .view import VariantView, runs
 
@@ -146,7 +146,11 @@ def _step(compared: Contrast, statistic: str) -> LatencyStep | None:
         return None  # it crept
     rise = LatencyStep(view, statistic, worse[0], worse[-1], high, low)
     since, until = rise.time - const.WARMING, rise.time + view.period
-    starts = instance_starts(view)
+    starts = [
+        start
+        for start in instance_starts(view)
+        if not was_fast_at_first(view, start, view.slow_times)
+    ]
     if any(start.first <= until and start.last >= since for start in starts):
         return None
     return rise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -13,7 +13,7 @@ from ...account.scaling import Activity
 from ...report.numbers import milliseconds
 from .findings import Evidence, Finding, Remedy
 from .fleets import fleets_of
-from .measurements import Measurements, ObservedDeployment, VariantReading
+from .measurements import FirstRequest, Measurements, ObservedDeployment, VariantReading
 from .thresholds import (
     CLOSELY,
     DOUBLED,
@@ -47,6 +47,10 @@ def instance_starts(view: VariantView) -> list[Start]:
     """All starts of the window, the earliest first; with why, where a deployment or scaling says it."""
     starts = [*_of_deployments(view), *_of_update(view)]
     told = [(start.first, start.last) for start in starts]
+    request = view.variant.first_request
+    if request:
+        # Instances may join later, though all that are there meet their first requests.
+        starts.append(_first_asked(request))
     for activity in scale_outs(view):
         # AWS documents no order of its end and the first request: what was seen counts.
         end = activity.end or activity.start
@@ -60,7 +64,11 @@ def instance_starts(view: VariantView) -> list[Start]:
         for rise in view.whole.rises
     ]
     arrivals = sorted(view.whole.arrivals.items(), key=lambda item: item[1])
-    seen_first = [Start(time, time, f"the start of {name}") for name, time in arrivals]
+    seen_first = [
+        Start(time, time, f"the start of {name}")
+        for name, time in arrivals
+        if not (request and request.time <= time <= request.time + WARMING)
+    ]
     for start in (*counted, *seen_first):
         if not any(first - WARMING <= start.first <= last + WARMING for first, last in told):
             starts.append(start)
@@ -69,17 +77,27 @@ def instance_starts(view: VariantView) -> list[Start]:
 
 
 def _of_deployments(view: VariantView) -> Iterator[Start]:
-    """Fleets that were deployed; and requests that were the first to one, if it waited for them."""
-    request = view.variant.first_request
+    """Fleets that were deployed, but for one that only its first request dates."""
     for deployment in view.measurements.deployments:
-        # Nobody could call a new endpoint before its first request.
-        if not (deployment.first and request):
+        if not (deployment.first and view.variant.first_request):
             why = f"the deployment of {deployment.configuration}"
             new: Literal["fleet", "endpoint"] = "endpoint" if deployment.first else "fleet"
             yield Start(deployment.time, deployment.done, why, new)
-    if request:
-        new = "fleet" if request.configuration else "endpoint"
-        yield Start(request.time, request.time, request.words, new)
+
+
+def _first_asked(request: FirstRequest) -> Start:
+    new: Literal["fleet", "endpoint"] = "fleet" if request.configuration else "endpoint"
+    return Start(request.time, request.time, request.words, new)
+
+
+def was_fast_at_first(view: VariantView, start: Start, slow: Iterable[datetime]) -> bool:
+    """Whether the first requests ever were not slow: then what came later was no cold start."""
+    request = view.variant.first_request
+    if request is None or start != _first_asked(request):
+        return False
+    counts = view.requests.points
+    asked = sorted(time for time, count in counts.items() if count > 0 and time >= start.first)
+    return set(slow).isdisjoint(asked[:2])
 
 
 def _of_update(view: VariantView) -> Iterator[Start]:
@@ -99,7 +117,11 @@ def after_starts(
     They follow the starts closely; none, when they do not.
     """
     weights = dict.fromkeys(slow, 1.0) if failed is None else failed.only(slow).points
-    all_starts = [start for start in instance_starts(view) if not _lasting(view, start, slow)]
+    all_starts = [
+        start
+        for start in instance_starts(view)
+        if not _lasting(view, start, slow) and not was_fast_at_first(view, start, slow)
+    ]
     following: dict[Start, list[datetime]] = {}
     for time in sorted(weights):
         for start in reversed(all_starts):
