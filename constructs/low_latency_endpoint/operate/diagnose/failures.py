@@ -309,7 +309,10 @@ def _by_use(view: VariantView, failing: Finding, times: list[datetime], server: 
     if not used:
         kind = replace(failing.kind, title="The container fails")
         return replace(failing, kind=kind, confidence="medium", path=failing.path[:-1])
-    if max(used.values()) < const.NEARLY_FULL_PERCENT:
+    # Some full periods and some idle ones are nearly full in the mean alone.
+    busy = [time for time in times if _used(view, time) >= const.IDLE_PERCENT]
+    mostly = server.only(busy).sum >= const.MOST * server.only(times).sum
+    if not mostly or max(used.values()) < const.NEARLY_FULL_PERCENT:
         return failing
     title = "The container fails, or the instances are nearly full"
     return replace(
@@ -317,8 +320,12 @@ def _by_use(view: VariantView, failing: Finding, times: list[datetime], server: 
         kind=replace(failing.kind, title=title),
         confidence="low",
         path=(*failing.path[:-1], "instances nearly full"),
-        changes=(*failing.changes, *reason_of_saturation(view, times).changes),
+        changes=(*failing.changes, *reason_of_saturation(view, busy).changes),
     )
+
+
+def _used(view: VariantView, time: datetime) -> float:
+    return max(view.utilization([time]).values(), default=0.0)
 
 
 def _client(view: VariantView, client: Series, counted: Evidence) -> Finding:
