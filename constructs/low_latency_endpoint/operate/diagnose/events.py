@@ -11,7 +11,7 @@ from typing import Literal
 from ...account.metrics import Series
 from ...account.scaling import Activity
 from ...report.numbers import milliseconds
-from .findings import Evidence, Finding, Remedy
+from .findings import Confidence, Evidence, Finding, Remedy
 from .fleets import fleets_of
 from .measurements import FirstRequest, Measurements, ObservedDeployment, VariantReading
 from .thresholds import (
@@ -329,12 +329,15 @@ def cold(view: VariantView, starts: list[Start], slow: list[datetime], hit: str 
     usual = f", a median of {milliseconds(rest.median)} otherwise" if rest.median else ""
     words = f"slow {within_minutes(view, starts)}{usual}"
     span = starts[0].first, slow[-1] + view.period
+    confidence: Confidence = "high" if recovered else "medium"
+    if not recovered and any(start.new == "endpoint" for start in starts):
+        confidence = "low"  # nothing tells the start from the load, which began with it
     found = view.cause(
         "LLD121",
         *view.slow_evidence(),
         Evidence(words, *span),
         *([Evidence(hit, *span)] if hit else []),
-        confidence="high" if recovered else "medium",
+        confidence=confidence,
         first=[*warmed(starts), *colder(starts, "cold", " when traffic rises")],
     )
     return found if recovered else replace(found, besides=f"{_still(view, starts)} {found.besides}")
@@ -349,6 +352,11 @@ def _still(view: VariantView, starts: list[Start]) -> str:
         words = f"They have not recovered {WARMING.seconds // 60} minutes after they started."
     if any(start.new == "fleet" for start in starts):
         return f"{words} If they stay slow, roll the deployment back."
+    if any(start.new == "endpoint" for start in starts):
+        return (
+            f"{words} Their load began with the first requests: if they stay slow, it is more than they "
+            "hold. `low-latency load-test --find-limit` measures what they hold."
+        )
     return f"{words} If they stay slow, ask what they have that the others do not."
 
 

@@ -187,7 +187,7 @@ def _by_fullness(view: VariantView, failed: Series, option: str) -> Iterator[tup
     Not apart where as large a share of the requests failed while the instances had room.
     """
     whole = _too_many(view, failed, option)
-    of_full = _of_full(view, failed)
+    of_full = times_of_full(view, failed)
     parts = failed.only(of_full), failed.without(of_full)
     shares = [_too_many(view, part, option) for part in parts]
     if all(shares) and not _alike(*(_rate(view, part) for part in parts)):
@@ -210,7 +210,7 @@ def _full_times(view: VariantView, failed: Series) -> list[datetime]:
     return [time for time in failed.times if failed.points[time] and view.saturation([time])]
 
 
-def _of_full(view: VariantView, failed: Series) -> list[datetime]:
+def times_of_full(view: VariantView, failed: Series) -> list[datetime]:
     """When errors of full instances came: in periods in which these were full, and in those beside.
 
     A period beside is nearly full, or has no more errors than its part of a full one.
@@ -251,7 +251,7 @@ def _overloaded(view: VariantView, failed: Series, *evidence: Evidence) -> Findi
 
 def _when_full(view: VariantView, failed: Series) -> list[datetime]:
     """When errors came; those of full instances alone, if most errors came then."""
-    mostly = failed.only(_of_full(view, failed)).sum >= const.MOST * failed.sum
+    mostly = failed.only(times_of_full(view, failed)).sum >= const.MOST * failed.sum
     return _full_times(view, failed) if mostly else bulk(failed).times
 
 

@@ -17,7 +17,7 @@ from .contrast import contrast, step, with_step
 from .effects import with_effective_changes
 from .endpoint_state import drifted, endpoint_state, unless_deployed
 from .events import cold_start
-from .failures import Failure, errors, multi_model, silence, with_reason
+from .failures import Failure, errors, multi_model, silence, times_of_full, with_reason
 from .findings import Evidence, Finding, most_certain_first
 from .hardware import use_of_hardware
 from .measurements import Measurements
@@ -246,7 +246,7 @@ def _is_overload(view: VariantView, finding: Finding, failing: list[Failure]) ->
         return False
     start, end = finding.span
     slow = view.requests.only(view.slow_times).between(start, end)
-    full = [t for errors in failed for t in errors.times if view.saturation([t])]
+    full = {time for series in failed for time in times_of_full(view, series)}
     return bool(full) and slow.only(full).sum >= const.MOST * slow.sum
 
 

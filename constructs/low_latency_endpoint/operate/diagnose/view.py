@@ -506,8 +506,11 @@ class VariantView:
 
     @cached_property
     def full(self) -> Evidence | None:
-        """What shows that the instances were full in the bad periods."""
-        return self.saturation(self.bad_times)
+        """What shows that the instances were full in the bad periods, by their requests.
+
+        A load test that begins within a minute uses little of it.
+        """
+        return self.saturation(self.bad_times, self.requests)
 
     def saturation(self, times: list[datetime], weights: Series = ALIKE) -> Evidence | None:
         """What shows that the instances were full at these times; ``None`` when nothing does."""
