@@ -323,7 +323,9 @@ def _slow_model(view: VariantView, compared: Contrast) -> Finding:
     if bound and facts and facts.accelerator is None:
         why = "a GPU, if the model supports it; ml.g6.xlarge is another"
         changes.append(Remedy("instance_type", why, "ml.g5.xlarge"))
-        why = "Inferentia, with the model compiled by Neuron: lower cost per request"
+        why = (
+            "Inferentia, with the model compiled by Neuron: cheaper per request than GPUs, says AWS"
+        )
         changes.append(Remedy("instance_type", why, "ml.inf2.xlarge"))
     elif bound and facts and facts.accelerator == "nvidia":
         why = "a newer GPU, or Inferentia (ml.inf2) with the model compiled by Neuron"
