@@ -54,7 +54,9 @@ def test_diagnose_sees_what_a_clock_that_runs_ahead_has_recorded(
     pointed: LocalAws, site: Site
 ) -> None:
     pointed.advance(2 * 3600)  # beyond the half hour that is asked for below
-    site.invoke_many("account-clock", 20, ContentType="application/json")
+    for _ in range(3):  # minutes, of which two are enough to judge
+        site.invoke_many("account-clock", 20, ContentType="application/json")
+        pointed.advance(60)
     pointed.flush_metrics()
     time.sleep(2 * 60 / SPEED)  # two of its minutes
 
@@ -63,7 +65,7 @@ def test_diagnose_sees_what_a_clock_that_runs_ahead_has_recorded(
     )
     found = json.loads(done.stdout)
     (variant,) = found["variants"]
-    assert variant["requests"] == 20
+    assert variant["requests"] == 60
     assert done.exit_code == 0
 
 
