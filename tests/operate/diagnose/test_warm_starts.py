@@ -10,7 +10,7 @@ import pytest
 from tests.depth import sampled
 
 from .conftest import Run
-from .faults.fault import from_minute
+from .faults.fault import between, from_minute
 from .scenarios import Scaled, Scenario, constant
 
 _START, _LOADED = 20, 6  # minutes: when instances start, and for how long the load lasts
@@ -189,3 +189,38 @@ def test_a_first_load_that_stays_slow_may_be_too_much(used: tuple[float, float],
     (found,) = run(_first_load(used, 0, 900)).findings
     assert (found.id, found.confidence) == ("LLD121", "low")
     assert "it is more than they hold" in found.besides
+
+
+@pytest.mark.parametrize("used", [(11, 100, 100), (55, 100, 100, 20), (59, 100, 100, 30)])
+@pytest.mark.parametrize("created", [4, 40], ids=["just created", "created before"])
+def test_minutes_that_a_load_fills_in_part_do_not_hide_full_ones(
+    used: tuple[int, ...], created: int, run: Run
+) -> None:
+    first = 56
+    use = dict(enumerate(used, first))
+    scenario = Scenario(
+        tps=lambda m: 30 if m in use else 0.5 if m >= first - created + 5 else 0,
+        instances=constant(1),
+        cpu=lambda m: use.get(m, 1),
+        latency=lambda m, i: 900 if m in use else 40,
+        scaling=None,
+        planned=None,
+        deployed=first - created,
+        created=first - created,
+    )
+    (found,) = run(scenario).findings
+    assert found.id == "LLD105"
+
+
+def test_calls_that_no_instance_got_are_no_new_instances(run: Run) -> None:
+    """They count for the endpoint alone, so that one instance looks like eleven."""
+    failing = {"Invocation5XXErrors": between(40, 46, 0.95, 0)}
+    scenario = Scenario(
+        instances=between(40, 46, 11, 1),
+        errors=failing,
+        scaling=None,
+        planned=None,
+        cpu=constant(8),
+    )
+    findings = run(scenario).findings
+    assert [finding.id for finding in findings] == ["LLD402"]

@@ -338,7 +338,11 @@ class VariantView:
 
     @cached_property
     def rises(self) -> tuple[Rise, ...]:
-        return tuple(rises(self.instances))
+        scaling, current = self.variant.scaling, self.variant.current_instances
+        if scaling is None or scaling.maximum is not None or not current:
+            return tuple(rises(self.instances))
+        # Calls that no instance gets look like calls to more instances than there are.
+        return tuple(rise for rise in rises(self.instances) if rise.more <= current)
 
     @cached_property
     def arrivals(self) -> dict[str, datetime]:
@@ -506,11 +510,14 @@ class VariantView:
 
     @cached_property
     def full(self) -> Evidence | None:
-        """What shows that the instances were full in the bad periods, by their requests.
+        """What shows that the instances were full in the bad periods, or in those between the outer ones.
 
-        A load test that begins within a minute uses little of it.
+        A load that begins or ends within a minute uses little of it.
         """
-        return self.saturation(self.bad_times, self.requests)
+        outer = {time for span in runs(self.bad_times, self.period) for time in span}
+        inner = [time for time in self.bad_times if time not in outer]
+        by = self.requests
+        return self.saturation(self.bad_times, by) or self.saturation(inner, by)
 
     def saturation(self, times: list[datetime], weights: Series = ALIKE) -> Evidence | None:
         """What shows that the instances were full at these times; ``None`` when nothing does."""
