@@ -122,16 +122,10 @@ def after_starts(
         for start in instance_starts(view)
         if not _lasting(view, start, slow) and not was_fast_at_first(view, start, slow)
     ]
-    following: dict[Start, list[datetime]] = {}
-    for time in sorted(weights):
-        for start in reversed(all_starts):
-            if start.first - view.period < time <= start.last + WARMING:
-                following.setdefault(start, []).append(time)
-                break
     bad = {*slow, *view.explained, *view.whole.slow_times} if failed is None else set(slow)
     served = served_well(view, bad)
     explained = {}
-    for start, times in following.items():
+    for start, times in _followed(view, all_starts, sorted(weights)).items():
         if cold_times := _while_cold(view, start, times, served):
             explained[start] = sum(weights[time] for time in cold_times)
     if not explained or sum(explained.values()) < MOST * sum(weights.values()):
@@ -142,6 +136,19 @@ def after_starts(
         if len(lead) >= 2:
             return []
     return sorted(explained)
+
+
+def _followed(
+    view: VariantView, starts: list[Start], times: list[datetime]
+) -> dict[Start, list[datetime]]:
+    """The starts that times follow closely, each with its times: of several the latest start."""
+    following: dict[Start, list[datetime]] = {}
+    for time in times:
+        for start in reversed(starts):
+            if start.first - view.period < time <= start.last + WARMING:
+                following.setdefault(start, []).append(time)
+                break
+    return following
 
 
 def served_well(view: VariantView, bad: Collection[datetime] = ()) -> Series:
