@@ -315,12 +315,14 @@ def _by_use(view: VariantView, failing: Finding, times: list[datetime], server: 
     if not mostly or max(used.values()) < const.NEARLY_FULL_PERCENT:
         return failing
     title = "The container fails, or the instances are nearly full"
+    # What is slow then has a cause with an advice of its own.
+    more = () if view.slow_times else reason_of_saturation(view, busy).changes
     return replace(
         failing,
         kind=replace(failing.kind, title=title),
         confidence="low",
         path=(*failing.path[:-1], "instances nearly full"),
-        changes=(*failing.changes, *reason_of_saturation(view, busy).changes),
+        changes=(*failing.changes, *more),
     )
 
 
