@@ -26,6 +26,9 @@ from .output import print_document, print_json, progress_on_terminal
 from .process import check_packages
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..facts.prices import Price
     from ..operate.diagnose import Diagnosis
     from ..options.latency_target import LatencyTarget
 
@@ -97,7 +100,8 @@ def diagnose(
     if options.html is not None:
         check_packages("jinja2", "boto3")
         _writable(options.html)
-    latency = None
+    latency: LatencyTarget | None = None
+    prices: Mapping[str, Price] = {}
     if endpoint is None or settings is not None:
         from ..settings import load_settings
         from .chosen_endpoints import stated_key, stated_name, usual_settings
@@ -105,9 +109,10 @@ def diagnose(
         settings = settings or usual_settings("diagnose", options.profile, options.region)
         stated_file = load_settings(settings)
         latency = stated_file.endpoints[stated_key(stated_file, endpoint, settings)].latency
+        prices = stated_file.prices
         endpoint, stated = stated_name(settings, options.profile, options.region, endpoint)
         options.region = options.region or stated
-    diagnosis = _diagnose(endpoint, options, settings, latency)
+    diagnosis = _diagnose(endpoint, options, latency, prices)
     if options.html is not None:
         with progress_on_terminal("Page"):
             _write_page(diagnosis, options.html)
@@ -135,7 +140,10 @@ def _write_page(diagnosis: Diagnosis, path: Path) -> None:
 
 
 def _diagnose(
-    endpoint: str, options: DiagnosisOptions, settings: Path | None, latency: LatencyTarget | None
+    endpoint: str,
+    options: DiagnosisOptions,
+    latency: LatencyTarget | None,
+    prices: Mapping[str, Price],
 ) -> Diagnosis:
     """What was found; the prices of a settings file say what fewer instances save."""
     from ..account.clock import account_now
@@ -143,7 +151,6 @@ def _diagnose(
     from ..account.sessions import open_clients
     from ..load_test.search.limit_cautions import targets_by_statistic
     from ..operate.diagnose import diagnose
-    from ..settings import load_settings
     from .options import CLIENT_LATENCY_FORM, parse_latencies, parse_targets
 
     now = account_now()
@@ -162,7 +169,7 @@ def _diagnose(
             targets=targets,
             settings_targets=targets_by_statistic(latency) if latency else {},
             client_latency=measured,
-            prices=load_settings(settings).prices if settings else {},
+            prices=prices,
             progress=progress,
         )
 

@@ -24,18 +24,16 @@ _VERSIONS = ("LLD702", "LLD706", "LLD707", "LLD708")
 _LATE = ("LLD1", "LLD301", "LLD302", "LLD405", "LLD50", "LLD601", *_VERSIONS)
 _ERRORS = ("LLD1", "LLD40", "LLD701", *_VERSIONS)
 _FULL = (
-    *(
-        "LLD10",
-        "LLD110",
-        "LLD111",
-        "LLD112",
-        "LLD124",
-        "LLD135",
-        "LLD144",
-        "LLD145",
-        "LLD147",
-        "LLD401",
-    ),
+    "LLD10",
+    "LLD110",
+    "LLD111",
+    "LLD112",
+    "LLD124",
+    "LLD135",
+    "LLD144",
+    "LLD145",
+    "LLD147",
+    "LLD401",
     *_VERSIONS,
 )
 _TOKENS = ("LLD137", "LLD138", "LLD139", "LLD140", "LLD141", "LLD142", "LLD143", "LLD10")

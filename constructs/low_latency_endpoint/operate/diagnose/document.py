@@ -183,14 +183,14 @@ def _onset(onset: Onset, m: Measurements) -> str:
         text += f", {form(onset.before)} before" if onset.before is not None else ""
     elif onset.before is None:
         text = f"{now} since {start}"
-        if onset.start <= _first_asked(onset.variant, m):
+        if onset.start <= _first_period_with_requests(onset.variant, m):
             text += ", the first request of the window"
     else:
         text = f"{form(onset.before)} until {start}, {now} since"
     return f"{onset.variant} {what}: {text} (limit {form(onset.limit)})"
 
 
-def _first_asked(variant: str, m: Measurements) -> datetime:
+def _first_period_with_requests(variant: str, m: Measurements) -> datetime:
     """The first period in which requests came to a variant."""
     (counts,) = (v.get("Invocations", "Sum") for v in m.variants if v.name == variant)
     return min((time for time, count in counts.points.items() if count > 0), default=m.start)

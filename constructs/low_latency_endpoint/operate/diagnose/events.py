@@ -398,12 +398,12 @@ def named(view: VariantView, found: list[Start]) -> str:
 
 def warmed(found: list[Start]) -> Iterator[Remedy]:
     """What sends requests before callers do: to a deployment's fleet, which alone they can reach."""
+    if not any(start.deployment for start in found):
+        return
+    why = "requests reach a new endpoint before callers do, and until they meet the target"
     if any(start.new == "fleet" for start in found):
         why = "requests reach the new fleet while its canary bakes, and until they meet the target"
-        yield Remedy("warm_up", why, "{payload: ...}")
-    elif any(start.deployment for start in found):
-        why = "requests reach a new endpoint before callers do, and until they meet the target"
-        yield Remedy("warm_up", why, "{payload: ...}")
+    yield Remedy("warm_up", why, "{payload: ...}")
 
 
 def colder(found: list[Start], fleet: str, when: str = "") -> Iterator[Remedy]:
