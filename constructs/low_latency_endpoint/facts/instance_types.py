@@ -82,6 +82,22 @@ def next_larger(facts: InstanceFacts) -> str | None:
     return min(larger, key=_size).name if larger else None
 
 
+def smaller_types(facts: InstanceFacts) -> list[InstanceFacts]:
+    """Types of the family with fewer vCPUs and the same GPUs or chips, the smallest first.
+
+    >>> [other.size for other in smaller_types(instance_types()["ml.g5.4xlarge"])]
+    ['xlarge', '2xlarge']
+    """
+    smaller = [
+        other
+        for other in instance_types().values()
+        if other.family == facts.family
+        and other.accelerator_count == facts.accelerator_count
+        and (other.vcpus or 0) < (facts.vcpus or 0)
+    ]
+    return sorted(smaller, key=lambda other: other.vcpus or 0)
+
+
 def _size(facts: InstanceFacts) -> int:
     return facts.accelerator_count or facts.vcpus or 0
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from low_latency_endpoint.cli.output import print_document
+from low_latency_endpoint.facts.instance_types import instance_types
 from low_latency_endpoint.facts.prices import Price, your_price
 from low_latency_endpoint.operate.diagnose.document import document
+from tests.depth import sampled
 
 from .conftest import Run
 from .faults.fault import between, up_to
@@ -80,6 +83,47 @@ def test_a_gpu_counts_as_a_cpu_does(run: Run) -> None:
     assert "CPU at most 15 %" in finding.evidence[0].text
     assert run(_day(gpu=constant(31), **gpu)).findings == ()
     assert run(_day(gpu=None, **gpu)).findings == (), "whose use is not known"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_fleet_as_small_as_it_may_be_is_told_a_smaller_type(count: int, run: Run) -> None:
+    """AWS's own case: one or two large instances. 15 % of 48 vCPUs are 45 % of 16."""
+    prices = {"ml.m5.12xlarge": your_price(2.5), "ml.m5.4xlarge": your_price(1.0)}
+    scenario = _day(instances=constant(count), memory=constant(20))
+    (finding,) = run(scenario, prices=prices).findings
+    assert finding.id == "LLD148"
+    (change,) = finding.changes
+    assert (change.key, change.value) == ("instance_type", "ml.m5.4xlarge")
+    would_do, saves = finding.evidence[1].text.split(", which saves ")
+    used = re.fullmatch(
+        "ml.m5.4xlarge would do: its 16 vCPUs at (.+) % in the busiest time, and memory at (.+) %",
+        would_do,
+    )
+    assert used is not None
+    assert [int(percent) for percent in used.groups()] == pytest.approx([45, 60], abs=2)
+    assert saves == f"{1.5 * count:.2f} USD an hour (price: yours)"
+
+
+def test_without_both_prices_a_smaller_type_has_no_saving(run: Run) -> None:
+    scenario = _day(instances=constant(2), memory=constant(20))
+    (finding,) = run(scenario, prices={"ml.m5.12xlarge": your_price(2.5)}).findings
+    assert "ml.m5.4xlarge would do" in finding.evidence[1].text
+    assert "saves" not in finding.evidence[1].text
+
+
+@pytest.mark.parametrize("name", sampled(sorted(instance_types()), 12))
+def test_a_smaller_type_has_room_for_the_busiest_time(name: str, run: Run) -> None:
+    """Over all types: CPU, memory and the number of GPUs of the type that is advised."""
+    facts = instance_types()[name]
+    gpu = {"gpu": constant(10)} if facts.accelerator == "nvidia" else {}
+    scenario = _day(
+        instance_type=name, instances=constant(2), cpu=constant(9), memory=constant(11), **gpu
+    )
+    for change in [change for finding in run(scenario).findings for change in finding.changes]:
+        smaller = instance_types()[change.value]
+        assert smaller.accelerator_count == facts.accelerator_count
+        assert 9 * facts.vcpus / smaller.vcpus <= 65
+        assert 11 * facts.memory_gib / smaller.memory_gib <= 65
 
 
 @pytest.mark.parametrize(

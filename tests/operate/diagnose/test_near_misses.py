@@ -141,7 +141,21 @@ NEAR_MISSES = (
     ),
     but("LLD148", _HARDLY_USED, "a third of it in one minute", cpu=between(30, 31, 33, 12)),
     but("LLD148", _HARDLY_USED, "an hour below its peak", tps=constant(500)),
-    but("LLD148", _HARDLY_USED, "as few as there may be", instances=constant(2), tps=constant(600)),
+    but(
+        "LLD148",
+        _HARDLY_USED,
+        "as few as there may be, and models that fill a smaller type",
+        instances=constant(2),
+        memory=constant(40),
+    ),
+    but(
+        "LLD148",
+        _HARDLY_USED,
+        "as few as there may be, of the smallest type",
+        instances=constant(2),
+        instance_type="ml.c5d.large",
+        cpu=constant(28),
+    ),
     but(
         "LLD148", _HARDLY_USED, "without a metric of its Inferentia", instance_type="ml.inf2.xlarge"
     ),

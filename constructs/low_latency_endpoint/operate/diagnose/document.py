@@ -34,9 +34,9 @@ from .diagnosis import (
 )
 from .events import Event
 from .findings import Evidence, Finding
-from .hardware import little_use
 from .measurements import Measurements, ObservedUpdate, VariantReading
 from .thresholds import NOTABLE
+from .underused import little_use
 from .view import VariantView
 
 CLOUDWATCH_LACKS = (

@@ -11,7 +11,7 @@ from typing import Literal
 from ...account.metrics import Series
 from ...account.scaling import Activity
 from ...report.numbers import milliseconds
-from .findings import Confidence, Evidence, Finding, Remedy
+from .findings import Confidence, Evidence, Finding, Remedy, container_log
 from .fleets import fleets_of
 from .measurements import FirstRequest, Measurements, ObservedDeployment, VariantReading
 from .thresholds import (
@@ -376,7 +376,8 @@ def early_errors(view: VariantView, failed: Series, *evidence: Evidence) -> Find
     before = sum(time <= starts[0].first - view.period for time in times)
     earlier = f"{before} of {len(times)} failing periods" if before else "none"
     words = f"errors {within_minutes(view, starts)}, {earlier} before"
-    more = colder(starts, "new", " when traffic rises")
+    log = container_log(view.measurements.endpoint, "what new instances wrote while they started")
+    more = [*colder(starts, "new", " when traffic rises"), log]
     return view.cause("LLD408", *evidence, words, times=times, more=more)
 
 

@@ -211,19 +211,30 @@ def _full_times(view: VariantView, failed: Series) -> list[datetime]:
 
 
 def times_of_full(view: VariantView, failed: Series) -> list[datetime]:
-    """When errors of full instances came: in periods in which these were full, and in those beside.
-
-    A period beside is nearly full, or has no more errors than its part of a full one.
-    """
+    """When errors of full instances came: in periods in which these were full, and in those beside."""
     full = failed.only(_full_times(view, failed))
-    times = full.times
-    for time in failed.without(full.points).times:
-        beside = full.only((time - view.period, time + view.period)).max or 0
-        used = max(view.utilization([time]).values(), default=0)
-        most = used / 100 * beside if used < const.NEARLY_FULL_PERCENT else math.inf
-        if beside and 0 < failed.points[time] <= most:
-            times.append(time)
-    return sorted(times)
+    beside = [
+        time for time in failed.without(full.points).times if _belongs(view, failed, full, time)
+    ]
+    return sorted([*full.times, *beside])
+
+
+def _belongs(view: VariantView, failed: Series, full: Series, time: datetime) -> bool:
+    """Whether the errors of a period come from the full instances of a period beside it.
+
+    It is nearly full, or has no more errors than its part of a full one. Errors that begin or end in
+    this period may be twice as many: callers who are refused come again at once.
+    """
+    before, after = time - view.period, time + view.period
+    beside = full.only((before, after)).max
+    if not beside or not failed.points[time]:
+        return False
+    used = _used(view, time)
+    if used >= const.NEARLY_FULL_PERCENT:
+        return True
+    begins_or_ends = not (failed.points.get(before) and failed.points.get(after))
+    most = 2 * beside if begins_or_ends else used / 100 * beside
+    return failed.points[time] <= most
 
 
 def _count(view: VariantView, failed: Series, words: str, share: float) -> Evidence:
