@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from typing import Any
 
@@ -108,6 +109,64 @@ def test_an_overload_is_one_cause(start: str, wait: int, run: Run) -> None:
     (found,) = run(scenario).findings
     assert found.id in ("LLD401", "LLD102", "LLD105"), "full instances"
     assert any("5XX errors" in shown.text for shown in found.evidence)
+
+
+_EDGES = list(product(("first", "last"), (0.1, 0.35, 0.5, 0.7, 0.9), (0.5, 1.0, 1.6)))
+
+
+@pytest.mark.parametrize(("edge", "filled", "errors"), sampled(_EDGES, 4))
+def test_a_minute_that_an_overload_fills_in_part_belongs_to_it(
+    edge: str, filled: float, errors: float, run: Run
+) -> None:
+    """Its CPU is that part of the full minutes'; refused callers who come again at once are more."""
+    begin, minutes = _START + 3, range(_START + 3, _START + 3 + _LOADED)
+    part = begin - 1 if edge == "first" else begin + _LOADED
+    share = 0.4
+
+    def per_minute(minute: int, otherwise: float, of_full: float, of_part: float) -> float:
+        if minute == part:
+            return of_part
+        return of_full if minute in minutes else otherwise
+
+    scenario = _loaded(
+        "deployment",
+        3,
+        5,
+        "5XX at full CPU",
+        tps=lambda m: per_minute(m, 5, 120, 120 * filled),
+        cpu=lambda m: per_minute(m, 5, 97, 5 + 92 * filled),
+        errors={
+            # a share of its requests
+            "Invocation5XXErrors": lambda m: per_minute(
+                m, 0, share, min(share * errors / filled, 0.95)
+            )
+        },
+    )
+    (found,) = run(scenario).findings
+    assert found.id == "LLD401"
+    words = " & ".join(shown.text for shown in found.evidence)
+    assert re.search(r"CPU at 9[5-9] % of the whole instance", words)
+
+
+def test_full_processors_are_never_called_not_full(run: Run) -> None:
+    """One request at a time fills the instance: no request waits for another.
+
+    The first minute has a quarter of the errors, and half of the use.
+    """
+    many = {_START: 0.6} | dict.fromkeys(range(_START + 1, _START + 7), 0.31)
+    scenario = Scenario(
+        instances=constant(1),
+        tps=constant(1.5),
+        latency=lambda m, i: 400,
+        cpu=lambda m: 98 if m in many and m > _START else 49,
+        errors={"Invocation5XXErrors": lambda m: many.get(m, 0)},
+        scaling=None,
+    )
+    failing = [finding for finding in run(scenario).findings if finding.id == "LLD402"]
+    assert failing
+    for finding in failing:
+        assert "not full" not in finding.kind.title
+        assert finding.confidence == "low"
 
 
 @pytest.mark.parametrize("start", ["deployment", "creation"])

@@ -320,10 +320,13 @@ def _by_use(view: VariantView, failing: Finding, times: list[datetime], server: 
     if not used:
         kind = replace(failing.kind, title="The container fails")
         return replace(failing, kind=kind, confidence="medium", path=failing.path[:-1])
-    # Some full periods and some idle ones are nearly full in the mean alone.
+    most_used = max(used.values())
+    if most_used < const.NEARLY_FULL_PERCENT:
+        return failing
     busy = [time for time in times if _used(view, time) >= const.IDLE_PERCENT]
     mostly = server.only(busy).sum >= const.MOST * server.only(times).sum
-    if not mostly or max(used.values()) < const.NEARLY_FULL_PERCENT:
+    # Some full periods and some idle ones are nearly full in the mean alone.
+    if most_used < const.SATURATED_PERCENT and not mostly:
         return failing
     title = "The container fails, or the instances are nearly full"
     # What is slow then has a cause with an advice of its own.
