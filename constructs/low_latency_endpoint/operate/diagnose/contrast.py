@@ -8,8 +8,9 @@ from datetime import datetime
 from ...account.metrics import Series
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
-from .events import instance_starts, was_fast_at_first
+from .cold_starts import was_fast_at_first
 from .findings import Evidence, Finding
+from .starts import instance_starts
 from .view import VariantView, runs
 
 

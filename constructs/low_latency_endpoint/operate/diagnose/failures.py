@@ -12,7 +12,7 @@ from ...account.metrics import Series, median
 from ...options.alarms import MINIMUM_FAILURES
 from ...report.numbers import milliseconds, percent, rate
 from . import thresholds as const
-from .events import early_errors, served_between
+from .cold_starts import early_errors, served_between
 from .findings import Evidence, Finding, Remedy, container_log
 from .new_version import with_deployment
 from .saturated import reason_of_saturation

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from ...account.alarms import AlarmReading
 from ...account.scaling import ScalingReading
 from . import thresholds as const
-from .events import scale_outs
 from .findings import Confidence, Evidence
+from .starts import scale_outs
 from .view import TrackedMetric, VariantView, runs
 
 _UPDATING = ("Updating", "SystemUpdating", "RollingBack")

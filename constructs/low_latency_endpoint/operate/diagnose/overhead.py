@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 
 from ...report.numbers import readable
 from . import thresholds as const
-from .events import after_starts, colder, warmed, within_minutes
+from .cold_starts import after_starts, colder, warmed
 from .findings import Evidence, Finding, Remedy
+from .starts import within_minutes
 from .view import VariantView, runs, times_of
 
 _MINUTE = timedelta(minutes=1)

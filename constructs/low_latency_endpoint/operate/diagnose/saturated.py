@@ -18,10 +18,10 @@ from ...plan.latency_plan import make_plan
 from ...plan.serving import Serving
 from ...report.numbers import plain_number, readable
 from . import thresholds as const
-from .events import scale_outs
 from .failed_deployment import advice_on, remedies
 from .findings import Evidence, Finding, Remedy
 from .idle_scaling import idle_scaling
+from .starts import scale_outs
 from .thresholds import FILLS_A_CPU, OF_LOAD_TEST, PROPORTION
 from .view import TrackedMetric, VariantView
 

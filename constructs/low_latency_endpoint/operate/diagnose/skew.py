@@ -9,8 +9,9 @@ from datetime import datetime
 
 from ...account.metrics import MetricSeries, median, statistic_of
 from ...report.numbers import milliseconds, percent
-from .events import after_starts, instance_starts
+from .cold_starts import after_starts
 from .findings import Evidence, Finding, Remedy
+from .starts import instance_starts
 from .thresholds import HALF, MOST, REFUSING, SLOW_INSTANCE, SLOW_OF_PERIODS, SLOW_ZONE, WARMING
 from .view import VariantView
 

@@ -10,9 +10,10 @@ from datetime import datetime
 from ...report.numbers import milliseconds, readable
 from . import thresholds as const
 from .arrivals import batch_delay, bursts, fewer_requests
+from .cold_starts import after_starts
 from .contrast import Contrast, contrast, step, with_step
-from .events import after_starts, named
 from .findings import KINDS, Confidence, Evidence, Finding, Remedy
+from .starts import named
 from .view import VariantView
 
 #: Environment variables that set the number of workers, by the servers that read them.

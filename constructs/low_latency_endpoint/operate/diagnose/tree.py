@@ -13,10 +13,10 @@ from ...plan.alarm_windows import share_beyond
 from ...report.numbers import milliseconds, percent
 from . import thresholds as const
 from .alarm_causes import unexplained_alarms
+from .cold_starts import cold_start
 from .contrast import contrast, step, with_step
 from .effects import with_effective_changes
 from .endpoint_state import drifted, endpoint_state, unless_deployed
-from .events import cold_start
 from .failures import Failure, errors, multi_model, silence, times_of_full, with_reason
 from .findings import Evidence, Finding, most_certain_first
 from .hardware import use_of_hardware

@@ -11,8 +11,9 @@ from ....account.metrics import median
 from ....account.scaling import Activity
 from ....report.numbers import percent, readable
 from .. import thresholds as const
-from ..events import after_starts, cold, deployed_near
+from ..cold_starts import after_starts, cold
 from ..findings import Evidence
+from ..starts import deployed_near
 from ..view import VariantView, runs
 from .pattern import MINUTE, Matched, all_slow, hit_words, kept, same_load, share, slower
 from .recurring import rhythm

@@ -12,9 +12,9 @@ from itertools import combinations, pairwise
 from ....account.metrics import Series, median
 from ....report.numbers import milliseconds, readable
 from .. import thresholds as const
-from ..events import deployed_near
 from ..findings import Evidence
 from ..slow_container import workers_stated_too_few
+from ..starts import deployed_near
 from ..thresholds import BLOCK, BLOCKS, DOUBLED, LEAST_BLOCKS, STEP, TAU
 from ..view import VariantView, runs
 from .pattern import CONTAINER_ERRORS, MINUTE, Judged, Matched, all_slow, hit_words, judged, kept

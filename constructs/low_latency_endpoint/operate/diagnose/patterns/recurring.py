@@ -15,7 +15,7 @@ from statistics import linear_regression
 from ....account.metrics import median
 from ....report.numbers import readable
 from .. import thresholds as const
-from ..events import after_starts
+from ..cold_starts import after_starts
 from ..findings import Evidence
 from ..thresholds import BURSTS_EXPLAINED, CYCLES, KEPT, SIGNIFICANT
 from ..view import VariantView, runs
