@@ -132,6 +132,40 @@ def test_failures_of_a_full_fleet_are_told_from_others(
     assert advice in errors.advice
 
 
+def in_shared_minutes(rate: float, **more: Any) -> LoadTestRun:
+    """One load of a minute, half of it in either of two minutes of CloudWatch."""
+    generator = FakeGenerator(**more)
+    generator.clock += 30
+    return run(rate_plan([rate], seconds=60, goal=GOAL, alone_seconds=60), generator)
+
+
+@pytest.mark.parametrize(
+    ("percent", "title", "advice"),
+    [
+        (34, ", though the hardware is not full", "more workers"),
+        (36, "; whether the hardware was full is not known", "--duration 2m"),
+        (59, "; whether the hardware was full is not known", "--duration 2m"),
+        (85, ": the instances are full (CPU 85 %)", "ore instances"),
+    ],
+)
+def test_a_step_that_shares_its_minutes_may_have_used_all_that_they_show(
+    percent: float, title: str, advice: str
+) -> None:
+    """Half of a minute at 36 % may be 72 % in the step and nothing beside it."""
+    done = in_shared_minutes(230, queue_limit=20)
+    errors = verdicts(done, FLEET, metrics_of(CPUUtilization_Average=[percent] * 4))[0]
+    assert errors.title == "Requests fail at 230 TPS" + title
+    assert advice in errors.advice
+
+
+@pytest.mark.parametrize(("percent", "kind"), [(34, "not-saturated"), (36, "not-read")])
+def test_what_shared_minutes_do_not_show_is_not_called_unused(percent: float, kind: str) -> None:
+    done = in_shared_minutes(50)
+    found = verdicts(done, FLEET, metrics_of(CPUUtilization_Average=[percent] * 4))
+    assert kinds(found) == [kind]
+    assert f"CPU at {percent} % (in minutes of which the step has 50 %)" in found[0].evidence
+
+
 def test_timeouts_at_a_constant_rate_of_answers_are_the_capacity() -> None:
     """400 requests a second, of which four workers of 20 ms answer 200, whoever gives up."""
     done = run(rate_plan([400], seconds=30, goal=GOAL, alone_seconds=0), FakeGenerator(timeout=1))
@@ -161,7 +195,7 @@ def test_nothing_saturated() -> None:
     done = run(rate_plan([50], seconds=60, goal=GOAL, alone_seconds=60), generator)
     found = verdicts(done, FLEET, metrics_of(CPUUtilization_Average=[10, 30, 30]))
     assert kinds(found) == ["not-saturated"]
-    assert "CPU at 30 % (in minutes shared with other steps)" in found[0].evidence
+    assert "CPU at 30 % (in minutes of which the step has 50 %)" in found[0].evidence
     warm = verdicts(done, FLEET, metrics_of(CPUUtilization_Average=[10, 80, 80]))
     assert [(each.kind, each.severity) for each in warm] == [
         ("cpu", "risk"),

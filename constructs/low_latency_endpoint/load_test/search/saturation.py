@@ -54,6 +54,9 @@ class Verdict:
 
 _FIXED = "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling suspended."
 _WHICH_TYPE = "Which type: low-latency recommend."
+_WHOLE_MINUTES = (
+    "CloudWatch has minutes: steps of two minutes or more, such as --duration 2m, tell."
+)
 _MORE = f"More instances, or larger ones. {_WHICH_TYPE}"
 
 #: Each verdict once: what it says, and what to do. Names in braces are measured.
@@ -355,6 +358,9 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
                 f": the instances are nearly full ({name} {percent:.0f} %), or the container fails"
             )
             advice = f"{_MORE} Look into the container's log as well."
+        elif max(_used_at_most(window).values()) >= NEARLY_FULL_PERCENT:
+            title += "; whether the hardware was full is not known"
+            advice = f"{_WHOLE_MINUTES} If it was: {_MORE} If not, the container or the model is the limit."
         else:
             title += ", though the hardware is not full"
             advice = (
@@ -463,7 +469,7 @@ def _where_it_waits(
         )
     unloaded = _model_times_alone(alone, before)
     if loaded.least - unloaded.most >= half:
-        used = _used(window)
+        used = _used_at_most(window)
         idle = bool(used) and max(used.values()) < ADVISED[1]
         advice = "The hardware is not full: give the container more workers." if idle else ""
         return _verdict("queueing", severity, advice=advice)
@@ -546,9 +552,13 @@ def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
     used = [
         f"{name} at {percent:.0f} %{_shared(window)}" for name, percent in _used(window).items()
     ]
+    reasons = step.judgement.reasons
     if not used:
-        return _verdict("not-read", "risk", *step.judgement.reasons, step=_name(step))
-    return _verdict("not-saturated", "fine", *step.judgement.reasons, *used, step=_name(step))
+        return _verdict("not-read", "risk", *reasons, step=_name(step))
+    if max(_used(window).values()) < NEARLY_FULL_PERCENT <= max(_used_at_most(window).values()):
+        title = f"Whether the hardware was full at {_name(step)} is not known"
+        return _verdict("not-read", "risk", *reasons, *used, title=title, advice=_WHOLE_MINUTES)
+    return _verdict("not-saturated", "fine", *reasons, *used, step=_name(step))
 
 
 def _unexplained(step: MeasuredStep) -> Verdict:
@@ -563,8 +573,15 @@ def _used(window: StepMetrics) -> dict[str, float]:
     return {name: percent for name, percent in found.items() if percent is not None}
 
 
+def _used_at_most(window: StepMetrics) -> dict[str, float]:
+    """What the step itself may have used, as if nothing else had in its minutes."""
+    return {name: min(100.0, used / window.filled) for name, used in _used(window).items()}
+
+
 def _shared(window: StepMetrics) -> str:
-    return " (in minutes shared with other steps)" if window.shared else ""
+    if not window.shared:
+        return ""
+    return f" (in minutes of which the step has {in_percent(window.filled)})"
 
 
 def _load(step: MeasuredStep) -> float:

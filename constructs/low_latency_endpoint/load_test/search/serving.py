@@ -239,10 +239,12 @@ class StepMetrics:
     """Values of a stretch of time, by metric and statistic such as ``ModelLatency.p99``."""
 
     # Latencies in milliseconds, utilization in percent of the whole instance, sums of requests per
-    # second. ``shared`` when its minutes hold requests from before or after, too.
+    # second. ``shared`` when its minutes hold requests from before or after, too; ``filled`` is the
+    # share of their time that the stretch has.
 
     values: Mapping[str, float] = field(default_factory=dict)
     shared: bool = False
+    filled: float = 1.0
 
     def get(self, name: str) -> float | None:
         """One value."""
@@ -304,7 +306,11 @@ class JoinedMetrics:
                 value = found.mean
             if value is not None:
                 values[f"{metric}.{statistic}"] = value
-        return StepMetrics(values, bool(values) and not whole)
+        if whole or not values:
+            return StepMetrics(values)
+        return StepMetrics(
+            values, True, sum(overlap[minute] for minute in chosen) / (seconds * len(chosen))
+        )
 
     def _only(self, key: tuple[str, str], minutes: set[float]) -> Series:
         points = self.series.get(key, Series()).points
