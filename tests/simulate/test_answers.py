@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -162,6 +163,19 @@ def test_a_fleet_that_is_too_small_is_an_error_with_a_code() -> None:
     done = CliRunner().invoke(app, ["simulate", "--settings", SHIPPED, "--instances", "4"])
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == "LLS127"
+
+
+def test_the_example_of_help_without_a_settings_file_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    help_text = CliRunner().invoke(app, ["simulate", "--help"]).output
+    lines = re.sub(r"\\\n\s*", "", help_text).splitlines()
+    (example,) = [
+        line for line in lines if "--service-time" in line and "--compare-routing " in line
+    ]
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, [*shlex.split(example)[1:], "--requests", "20000"])
+    assert done.exit_code == 0, done.output
 
 
 def test_json_holds_every_number_and_every_assumption() -> None:

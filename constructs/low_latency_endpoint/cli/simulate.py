@@ -204,8 +204,8 @@ def simulate(options: SimulationOptions) -> None:
     Examples:
       low-latency simulate
       low-latency simulate --compare-routing --from-load-test result.json
-      low-latency simulate --compare-routing --service-time 40ms --tps 300 \\
-        --instances 5
+      low-latency simulate --compare-routing --service-time 40ms --concurrency 4 \\
+        --tps 300 --instances 5
       low-latency simulate sentiment --tps 1500 --instances 10 --service-time 45ms
       low-latency simulate --settings large.yaml --traffic spike --html spike.html
     """

@@ -29,7 +29,8 @@ TIMELINE = rule(
 OVERLOADED = rule(
     "LLS127",
     "more requests arrive than the fleet can serve",
-    fix="Use more instances, or lower the rate.",
+    fix="Use more instances, lower the rate, or state how many requests an instance works on at once: "
+    "concurrency.",
 )
 WARM_UP = rule(
     "LLS128",
@@ -207,7 +208,7 @@ def _run_length(
         and (load := traffic.rate / scenario.peak_service_rate) > _OVERLOAD
     ):
         raise OVERLOADED.error(
-            got=f"{load:.0%} of what {scenario.instances} instances serve",
+            got=f"{load:.0%} of what {scenario.instances} instances serve at concurrency {scenario.concurrency}",
             where="traffic",
             allowed="below 100 %",
         )

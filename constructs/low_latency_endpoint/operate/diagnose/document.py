@@ -35,6 +35,7 @@ from .diagnosis import (
 from .events import Event
 from .findings import Evidence, Finding
 from .measurements import Measurements, ObservedUpdate, VariantReading
+from .short_slowness import short_slowness
 from .thresholds import NOTABLE
 from .underused import little_use
 from .view import VariantView
@@ -89,8 +90,9 @@ def document(diagnosis: Diagnosis) -> Document:
     m = diagnosis.measurements
     parts: list[Part] = [Sentence(text, whole="`" in text) for text in began(diagnosis)]
     if diagnosis.state == "healthy":
-        notes = [little_use(VariantView(m, variant)) for variant in m.variants]
-        parts += [Sentence(note, whole=True) for note in notes if note]
+        for view in [VariantView(m, variant) for variant in m.variants]:
+            notes = short_slowness(view), little_use(view)
+            parts += [Sentence(note, whole="`" in note) for note in notes if note]
     if diagnosis.findings:
         parts.append(Section("Findings", [_finding(finding, m) for finding in diagnosis.findings]))
     if diagnosis.events:
