@@ -11,7 +11,18 @@ from ...report.numbers import milliseconds
 from .findings import Confidence, Evidence, Finding, Remedy, container_log
 from .measurements import ObservedDeployment
 from .starts import Start, first_asked, instance_starts, within_minutes
-from .thresholds import CLOSELY, DOUBLED, ERROR_RATE, HALF, MOST, PERIODS, SLOW_OF_PERIODS, WARMING
+from .thresholds import (
+    CLOSELY,
+    DOUBLED,
+    ERROR_RATE,
+    HALF,
+    MOST,
+    NO_FASTER,
+    PERIODS,
+    SAME_LOAD,
+    SLOW_OF_PERIODS,
+    WARMING,
+)
 from .view import VariantView
 
 
@@ -85,7 +96,9 @@ def after_starts(
     all_starts = [
         start
         for start in instance_starts(view)
-        if not _lasting(view, start, slow) and not was_fast_at_first(view, start, slow)
+        if not _lasting(view, start, slow)
+        and not was_fast_at_first(view, start, slow)
+        and not (failed is None and _is_even(view, start, slow))
     ]
     bad = {*slow, *view.explained, *view.whole.slow_times} if failed is None else set(slow)
     served = served_well(view, bad)
@@ -178,6 +191,41 @@ def _lasting(view: VariantView, start: Start, slow: list[datetime]) -> bool:
     last = late.intersection(since[-PERIODS:])
     lasts = len(last) >= SLOW_OF_PERIODS and len(late) >= HALF * len(since)
     return start.last == end and end - start.first > WARMING and lasts
+
+
+def _is_even(view: VariantView, start: Start, slow: list[datetime]) -> bool:
+    """Whether a new endpoint was never faster than at first: a cold start gets better."""
+    if start.new != "endpoint":
+        return False
+    typical = view.typical.between(start.first, view.measurements.end)
+    late = typical.only(slow)
+    if len(late) < PERIODS or typical.without(late.points).between(
+        late.times[0], view.measurements.end
+    ):
+        return False
+    third = len(late) // 3
+    first, last = late.only(late.times[:third]).median, late.only(late.times[-third:]).median
+    return bool(first and last and last >= NO_FASTER * first)
+
+
+def cold_start_at_full(view: VariantView) -> Iterator[Finding]:
+    """A cold start that filled the instances, where they serve the same load well after it."""
+    slow = view.slow_times
+    if not view.full or not _served_as_much_later(view, slow):
+        return
+    yield from cold_start(view)
+
+
+def _served_as_much_later(view: VariantView, slow: list[datetime]) -> bool:
+    """Whether as many requests on an instance were served later, in time and with room."""
+    before = view.load.only(slow).median or 0.0
+    later = view.load.between(slow[-1] + view.period, view.measurements.end)
+    as_much = [
+        time
+        for time, load in later.without(view.whole.slow_times).points.items()
+        if load * SAME_LOAD >= before and view.saturation([time]) is None
+    ]
+    return len(as_much) >= CLOSELY
 
 
 def was_fast_at_first(view: VariantView, start: Start, slow: Iterable[datetime]) -> bool:

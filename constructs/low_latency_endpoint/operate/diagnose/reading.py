@@ -491,9 +491,7 @@ def _deployment(
     created = found.description.get("CreationTime")
     # A configuration that is younger than its endpoint replaced another one.
     first = bool(
-        created
-        and created >= window.start - timedelta(minutes=1)
-        and (creation_time is None or creation_time <= created)
+        created and created >= since and (creation_time is None or creation_time <= created)
     )
     until = _update_ended(found, variants, window)
     resolved = (

@@ -36,6 +36,7 @@ T2_BASELINES = {"medium": 20.0, "large": 30.0, "xlarge": 22.5, "2xlarge": 17.0}
 
 # How long something takes.
 WARMING = timedelta(minutes=10)  # model servers, caches and compilers settle after a start
+NO_FASTER = 0.8  # of the first requests' time: from there on later ones are no faster (assumed)
 CLOSELY = 3  # periods well served after instances were added: what is bad later is not their start
 SCALING_REACTS = timedelta(minutes=10)  # an alarm takes three, an instance several more to start
 SCALES_IN = timedelta(minutes=15)  # target tracking's alarm (AWS: fifteen datapoints of a minute)

@@ -13,7 +13,7 @@ from ...plan.alarm_windows import share_beyond
 from ...report.numbers import milliseconds, percent
 from . import thresholds as const
 from .alarm_causes import unexplained_alarms
-from .cold_starts import cold_start
+from .cold_starts import cold_start, cold_start_at_full
 from .contrast import contrast, step, with_step
 from .effects import with_effective_changes
 from .endpoint_state import drifted, endpoint_state, unless_deployed
@@ -300,7 +300,16 @@ def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[F
 def _cause(view: VariantView) -> Iterator[Finding]:
     """The cause of one slow time window: the first that fits."""
     skewed = partial(skew, full=view.full is not None)
-    for rule in (skewed, _cause_of_full, new_version, growing_queue, cold_start, slow_container):
+    rules = (
+        skewed,
+        cold_start_at_full,
+        _cause_of_full,
+        new_version,
+        growing_queue,
+        cold_start,
+        slow_container,
+    )
+    for rule in rules:
         found = list(rule(view))
         if found:
             yield from found
