@@ -80,3 +80,35 @@ def test_a_load_that_fills_new_instances_is_no_cold_start(later: float, run: Run
     )
     (finding,) = run(scenario).findings
     assert finding.id == "LLD105"
+
+
+@pytest.mark.parametrize("start", ["creation", "deployment"])
+@pytest.mark.parametrize("later", [0.1, 0.33, 0.5, 0.7])
+def test_errors_that_end_with_their_load_are_no_cold_start(
+    start: str, later: float, run: Run
+) -> None:
+    """A fifth of 60 a second is refused at low CPU, right after a start: the post's second case."""
+    first, end = 20, 22
+    scenario = _asked_from(
+        first,
+        created=first - 2 if start == "creation" else None,
+        deployed=first - 2,
+        tps=lambda m: 0 if m < first else 60 if m < end else 60 * later,
+        errors={"Invocation5XXErrors": lambda m: 0.2 if first <= m < end else 0},
+    )
+    (finding,) = run(scenario).findings
+    assert finding.id == "LLD402"
+
+
+def test_errors_that_end_at_the_same_load_are_a_cold_start(run: Run) -> None:
+    first = 20
+    errors = {"Invocation5XXErrors": between(first, first + 2, 0.2, 0)}
+    scenario = _asked_from(
+        first,
+        created=first - 2,
+        deployed=first - 2,
+        tps=lambda m: 60 if m >= first else 0,
+        errors=errors,
+    )
+    (finding,) = run(scenario).findings
+    assert finding.id == "LLD408"

@@ -178,7 +178,7 @@ def test_no_statement(changed: dict[str, Any], run: Run) -> None:
         ({}, True),
         ({"cpu": constant(35)}, False),
         ({"scaling": up_to(16, 40.0) | {"min": 8}}, False),
-        ({"instances": constant(2)}, False),
+        ({"instances": constant(2), "instance_type": "ml.m5.large"}, False),
     ],
     ids=["little", "35 %", "the minimum of scaling", "one in each zone"],
 )
@@ -195,3 +195,17 @@ def test_an_hour_of_little_use_names_the_window_that_tells(
     assert "the endpoint is healthy" in text
     assert ("CPU at most 8 %" in text) is is_told
     assert ("--since 1d" in text) is is_told
+
+
+@pytest.mark.parametrize("memory", [30, 60])
+def test_memory_that_keeps_a_fleet_from_a_smaller_type_is_told(
+    memory: float, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """30 % of 192 GiB are 90 % of 64."""
+    diagnosis = run(_day(instances=constant(1), memory=constant(memory)))
+    assert diagnosis.findings == ()
+    print_document(document(diagnosis))
+    text = " ".join(capsys.readouterr().out.split())
+    told = re.search(r"ml.m5.4xlarge, has no room: memory at (\d+) % there", text)
+    assert told
+    assert int(told[1]) == pytest.approx(3 * memory, abs=6)

@@ -38,6 +38,27 @@ def test_batches_with_pauses_are_no_steady_traffic(
     assert "warm_up.keep_warm" in [change.key for change in finding.changes]
 
 
+@pytest.mark.parametrize("slow", [1.0, 0.0])
+@pytest.mark.parametrize("length", [1, 2, 3])
+@pytest.mark.parametrize("every", [7, 10])
+def test_a_moment_after_each_pause_is_enough(
+    every: int, length: int, slow: float, run: Run
+) -> None:
+    """The first minute of a batch alone, which no alarm over three minutes would see."""
+    asked = _asked(
+        lambda m: 0.5 if m % every < length else 0,
+        overhead=lambda m: 90 if m % every == 0 and slow else 6,
+    )
+    findings = run(asked).findings
+    assert [finding.id for finding in findings] == (["LLD202"] if slow else [])
+
+
+def test_a_moment_after_some_pauses_is_not(run: Run) -> None:
+    """Two of eight."""
+    asked = _asked(lambda m: 0.5 if m % 7 < 3 else 0, overhead=lambda m: 90 if m in (14, 35) else 6)
+    assert run(asked).findings == ()
+
+
 @pytest.mark.parametrize("a_minute", [6, 10, 30, 59, 61, 600, 36_000])
 def test_few_requests_are_among_the_causes_of_what_remains(a_minute: int, run: Run) -> None:
     (finding,) = run(_asked(constant(a_minute / 60))).findings

@@ -75,7 +75,7 @@ def early_errors(view: VariantView, failed: Series, *evidence: Evidence) -> Find
     """Errors only in the minutes after new instances began to serve, and not for good."""
     came, times = view.get("Invocations", "Sum"), view.failing(failed)
     starts = after_starts(view, times, failed)
-    if not starts or times[-1] == came.times[-1]:
+    if not starts or times[-1] == came.times[-1] or not _served_as_much_later(view, times):
         return None
     before = sum(time <= starts[0].first - view.period for time in times)
     earlier = f"{before} of {len(times)} failing periods" if before else "none"

@@ -89,7 +89,7 @@ def document(diagnosis: Diagnosis) -> Document:
     """The report from top to bottom: verdict, findings, what happened, where the time went."""
     m = diagnosis.measurements
     parts: list[Part] = [Sentence(text, whole="`" in text) for text in began(diagnosis)]
-    if diagnosis.state == "healthy":
+    if not diagnosis.findings:
         for view in [VariantView(m, variant) for variant in m.variants]:
             notes = short_slowness(view), little_use(view)
             parts += [Sentence(note, whole="`" in note) for note in notes if note]

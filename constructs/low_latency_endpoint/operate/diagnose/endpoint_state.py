@@ -370,9 +370,12 @@ def unless_deployed(measurements: Measurements, finding: Finding) -> Finding:
     besides = [finding.besides] if finding.besides else []
     for change in finding.changes:
         value = settings.get(change.key)
-        if _undone(measurements, finding, change, value):
+        if undone := _undone(measurements, finding, change, value):
             words = f"{change.key} is {value} in the deployed template" if value else change.key
-            besides.insert(0, f"{words}: it was changed by hand, see LLD704.")
+            own = any(_PROPERTY.get(change.key) in drift.properties for drift in undone)
+            is_scaling = change.key in ("scaling", "scaling.enabled")
+            what = "it was changed" if own or is_scaling else "scaling, which uses it, was changed"
+            besides.insert(0, f"{words}: {what} by hand, see LLD704.")
         elif change.value and change.key not in _AT_MOST and _stands(change, value):
             continue
         else:

@@ -9,6 +9,7 @@ from ...report.numbers import readable
 from . import thresholds as const
 from .cold_starts import after_starts, colder, warmed
 from .findings import Evidence, Finding, Remedy
+from .short_slowness import above_limits
 from .starts import within_minutes
 from .view import VariantView, runs, times_of
 
@@ -27,7 +28,8 @@ def overhead(view: VariantView) -> Iterator[Finding]:
         yield view.cause("LLD201", *shown, new, first=[*warmed(starts), *colder(starts, "new")])
         return
     rate = _requests_a_minute(view, runs(times, view.gap))
-    if pauses := _pauses_before(view, times):
+    everywhere = set(times_of(view.whole.slow_of("OverheadLatency")))
+    if pauses := _pauses_before(view, times, everywhere):
         mean = _requests_a_minute(view, [(times[0], times[-1])])
         few = f"; {_rate_words(mean)} in the mean" if mean < const.FEW else ""
         yield view.cause("LLD202", *shown, pauses + few, times=times)
@@ -36,6 +38,18 @@ def overhead(view: VariantView) -> Iterator[Finding]:
         yield view.cause("LLD202", *shown, words, times=times)
     else:
         yield _while_asked(view, times, shown, rate)
+
+
+def after_each_pause(view: VariantView) -> Iterator[Finding]:
+    """LLD202 where overhead is high for a moment, too short for an alarm, but after most pauses."""
+    above = above_limits(view, "OverheadLatency")
+    times = times_of(above)
+    returns = [time for time, since in _after_pauses(view).items() if since <= view.period]
+    slow_returns = set(times).intersection(returns)
+    if len(slow_returns) < max(const.PERIODS, const.MOST * len(returns)):
+        return
+    if pauses := _pauses_before(view, times, set(times)):
+        yield view.cause("LLD202", *view.slow_evidence(tuple(above)), pauses, times=times)
 
 
 def _while_asked(
@@ -70,13 +84,12 @@ def _rate_words(rate: float) -> str:
     return f"{readable(rate / 60, 3)} requests a second"
 
 
-def _pauses_before(view: VariantView, times: list[datetime]) -> str:
+def _pauses_before(view: VariantView, times: list[datetime], everywhere: set[datetime]) -> str:
     """That most slow periods follow pauses, and others are fast, in words; else empty.
 
     A batch may lie across two periods. What lasts longer needs others that are fast.
     """
     places = _after_pauses(view)
-    everywhere = set(times_of(view.whole.slow_of("OverheadLatency")))
     # What the window begins with is as the rest of it.
     slow = [time for time in times if time in places] or sorted(everywhere & places.keys())
     for longest in (2 * view.period, const.WARMING):

@@ -76,7 +76,8 @@ def _reason(view: VariantView, times: list[datetime]) -> Finding:
         return _cause(view, "LLD105", first=[more], more=_larger_type(view, times))
     if scaling.scale_out_suspended:
         names = {"endpoint": view.measurements.endpoint, "name": view.variant.name}
-        return _cause(view, "LLD106", **names)
+        more = instances_remedy(view, "instances.min", needed, times, "until scaling acts again")
+        return _cause(view, "LLD106", first=[more], more=_larger_type(view, times), **names)
     near = times[0] - const.SCALING_REACTS, times[-1] + view.period
     if failed := [a for a in view.variant.activities if a.failed and near[0] <= a.start <= near[1]]:
         return _failed(view, failed)

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from ...account.metrics import Series
 from ...report.numbers import milliseconds
 from .cold_starts import after_starts
 from .starts import within_minutes
-from .view import VariantView
-
-_LATENCIES = ("ModelLatency", "OverheadLatency")
+from .view import SlowPeriods, VariantView
 
 
 def short_slowness(view: VariantView) -> str:
     """The latency that was above its limit in most periods, and whether a start explains it; or nothing."""
-    rows = []
-    for (metric, statistic), limit in view.variant.thresholds.items():
-        late = _above(view.get(metric, statistic), limit.value)
-        if metric in _LATENCIES and late:
-            rows.append((late, f"{metric} {statistic}", limit.value, view.get(metric, statistic)))
-    if not rows:
+    above = [*above_limits(view, "ModelLatency"), *above_limits(view, "OverheadLatency")]
+    if not above:
         return ""
-    late, name, limit_ms, series = max(rows, key=lambda row: len(row[0]))
-    worst = max(late.times, key=lambda time: late.points[time])
+    late = max(above, key=lambda periods: len(periods.values))
+    time, worst = late.worst
     words = (
-        f"{view.variant.name}: {name} was above {milliseconds(limit_ms)} in {len(late)} of {len(series)} "
-        f"periods, at worst {milliseconds(late.points[worst])} at {view.measurements.clock(worst)}: too "
-        "short for a finding."
+        f"{view.variant.name}: {late.metric} {late.statistic} was above {milliseconds(late.threshold)} in "
+        f"{len(late.values)} of {late.judged} periods, at worst {milliseconds(worst)} at "
+        f"{view.measurements.clock(time)}: too short for a finding."
     )
-    starts = after_starts(view, late.times)
+    starts = after_starts(view, late.values.times)
     if not starts:
         return words
     return (
@@ -36,5 +29,12 @@ def short_slowness(view: VariantView) -> str:
     )
 
 
-def _above(series: Series, limit: float) -> Series:
-    return series.only([time for time, value in series.points.items() if value > limit])
+def above_limits(view: VariantView, metric: str) -> list[SlowPeriods]:
+    """The periods in which a metric was above its limits, for however short a time."""
+    above = []
+    for (name, statistic), limit in view.variant.thresholds.items():
+        series = view.get(name, statistic).without(view.explained)
+        late = series.only([time for time, value in series.points.items() if value > limit.value])
+        if name == metric and late:
+            above.append(SlowPeriods(name, statistic, limit.value, limit.source, late, len(series)))
+    return above

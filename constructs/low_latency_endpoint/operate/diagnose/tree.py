@@ -22,7 +22,7 @@ from .findings import Evidence, Finding, most_certain_first
 from .hardware import use_of_hardware
 from .measurements import Measurements
 from .new_version import new_version, with_deployment
-from .overhead import overhead
+from .overhead import after_each_pause, overhead
 from .paths import paths
 from .patterns.fleet import cold_batches, flapping, lost_instances
 from .patterns.growth import growing, saw_tooth
@@ -334,8 +334,11 @@ def _cause_of_full(view: VariantView) -> Iterator[Finding]:
 def _overhead(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
     full = {time for part in parts if view.saturation(part) for time in part}
     times = [time for time in times_of(view.slow_of("OverheadLatency")) if time not in full]
+    if not times:
+        yield from after_each_pause(view)
+        return
     parts = slow_windows(view, times)
-    if times and not full:
+    if not full:
         parts = parts or [times]
     yield from each_cause(view, parts, overhead)
 

@@ -50,19 +50,45 @@ def underused(view: VariantView) -> Iterator[Finding]:
 
 
 def little_use(view: VariantView) -> str:
-    """What to look at where this window uses little and does not tell of the busiest time; or nothing."""
+    """What to look at where little is used, and why this is no finding; or nothing.
+
+    The window may not have the busiest time, or the memory keeps a small fleet from a smaller type.
+    """
     busiest = _busiest_if_underused(view)
-    if busiest is None or _tells_of_peaks(view):
+    if busiest is None:
         return ""
+    m, used = (
+        view.measurements,
+        f"{view.variant.name} used little of its instances: {_most_used(view)}.",
+    )
     needed, _ = _needed(view, busiest)
     if needed >= round(view.instances.points[busiest]) and not _smaller_type(view, busiest):
+        full = _too_full(view, busiest)
+        return f"{used} {full}" if full else ""
+    if _tells_of_peaks(view):
         return ""
-    m = view.measurements
     return (
-        f"{view.variant.name} used little of its instances: {_most_used(view)}. Whether fewer or smaller "
-        f"ones would do shows a window with the busiest time in it: `low-latency diagnose {m.endpoint} "
-        "--since 1d`"
+        f"{used} Whether fewer or smaller ones would do shows a window with the busiest time in it: "
+        f"`low-latency diagnose {m.endpoint} --since 1d`"
     )
+
+
+def _too_full(view: VariantView, busiest: datetime) -> str:
+    """What would be too full on the next smaller type; empty where there is none, or it is not known."""
+    facts = view.variant.facts
+    smaller = smaller_types(facts) if facts else []
+    if not smaller or view.instances.points[busiest] > _fewest_for_zones(view):
+        return ""
+    largest = smaller[-1]
+    parts = {"CPU": _cpu_on(view, busiest, largest), "memory": _memory_on(view, largest)}
+    full = [
+        f"{name} at {percent:.0f} %"
+        for name, percent in parts.items()
+        if const.ADVISED_PERCENT < percent < math.inf
+    ]
+    if not full:
+        return ""
+    return f"The next smaller type, {largest.name}, has no room: {' and '.join(full)} there."
 
 
 def _busiest_if_underused(view: VariantView) -> datetime | None:

@@ -203,7 +203,11 @@ ROWS = {
         scaling=None,
     ),
     "LLD106: scaling out that somebody suspended": fault(
-        "CPU at 97 %", "scaling.enabled", of=saturated, scaling=up_to(16), suspended=True
+        "CPU at 97 %",
+        "instances: {min: 15, initial: 15, max: 16} & scaling.enabled & instance_type",
+        of=saturated,
+        scaling=up_to(16),
+        suspended=True,
     ),
     "LLD107: a scaling target above what instances hold": fault(
         "only 7,125 invocations per instance and minute against a target of 7,800",
