@@ -50,11 +50,14 @@ class FakeAws(fake_aws.FakeAws):
         self.series, self.missing = series or {}, missing
         self.types = {"primary": "ml.m5.xlarge"}
         self.scaled = {"primary": (2, 6)} if scaled else {}
+        self.suspended: dict[str, bool] = {}  # of each scalable target
+        self.scheduled: list[str] = []  # names of the first target's scheduled actions
         super().__init__(
             {
                 "sagemaker.DescribeEndpoint": self._endpoint,
                 "sagemaker.DescribeEndpointConfig": self._configuration,
                 "application-autoscaling.DescribeScalableTargets": self._targets,
+                "application-autoscaling.DescribeScheduledActions": self._actions,
                 "cloudwatch.GetMetricData": self._metric_data,
             }
         )
@@ -107,8 +110,18 @@ class FakeAws(fake_aws.FakeAws):
                     "ResourceId": f"endpoint/sentiment/variant/{name}",
                     "MinCapacity": low,
                     "MaxCapacity": high,
+                    "SuspendedState": self.suspended,
                 }
                 for name, (low, high) in self.scaled.items()
+            ]
+        }
+
+    def _actions(self, request: Mapping[str, Any]) -> Any:
+        resource = f"endpoint/sentiment/variant/{next(iter(self.scaled))}"
+        actions = self.scheduled if request.get("ResourceId", resource) == resource else []
+        return {
+            "ScheduledActions": [
+                {"ScheduledActionName": name, "ResourceId": resource} for name in actions
             ]
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from low_latency_endpoint.account.scaling import Suspended
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.load_testing import run
@@ -428,6 +430,29 @@ def test_a_fleet_that_may_grow_is_told_beforehand() -> None:
     assert found.evidence == ("from 1 to 3 instances",)
     assert list(fleet_scales(FLEET)) == []
     assert list(fleet_scales(replace(FLEET, minimum=2, maximum=2))) == []
+
+
+@pytest.mark.parametrize("instances", [None, 1, 2, 3])
+@pytest.mark.parametrize("scale_in", [False, True])
+@pytest.mark.parametrize("scale_out", [False, True])
+@pytest.mark.parametrize("scheduled", [(), ("night",)])
+def test_a_fleet_scales_only_where_something_moves_it(
+    instances: int | None, scale_in: bool, scale_out: bool, scheduled: tuple[str, ...]
+) -> None:
+    """From one to three instances: suspended both ways, and without a schedule, it stays."""
+    suspended = Suspended(scale_in=scale_in, scale_out=scale_out)
+    fleet = replace(FLEET, instances=instances, minimum=1, maximum=3)
+    found = list(fleet_scales(replace(fleet, suspended=suspended, scheduled=scheduled)))
+    shrinks = not scale_in and instances != 1
+    grows = not scale_out and instances != 3
+    assert bool(found) is (shrinks or grows or bool(scheduled))
+    for verdict in found:
+        said = "; ".join(verdict.evidence)
+        assert ("night" in said) is bool(scheduled)
+        assert ("ScheduledScalingSuspended" in verdict.advice) is bool(scheduled)
+        ends = {1 if shrinks else instances, 3 if grows else instances} - {None}
+        assert re.findall(r"\d+", said) == [str(end) for end in sorted(ends) if shrinks or grows]
+        assert "None" not in said
 
 
 @pytest.mark.parametrize(

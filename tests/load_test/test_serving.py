@@ -153,6 +153,60 @@ def test_a_fleet_that_changed_is_seen_without_cloudwatch(monkeypatch: pytest.Mon
     assert {"fleet-scales", "fleet-changed"}.isdisjoint(kinds(fixed.verdicts))
 
 
+_BOTH = {"DynamicScalingInSuspended": True, "DynamicScalingOutSuspended": True}
+
+
+@pytest.mark.parametrize(
+    ("suspended", "scheduled", "said"),
+    [
+        (_BOTH, [], None),
+        ({**_BOTH, "ScheduledScalingSuspended": True}, ["night"], None),
+        (_BOTH, ["night", "day"], "(scheduled actions: night, day)"),
+        ({"DynamicScalingInSuspended": True}, [], "from 3 to 6"),
+        ({"DynamicScalingOutSuspended": True}, [], "from 2 to 3"),
+        ({"ScheduledScalingSuspended": True}, ["night"], "from 2 to 6"),
+    ],
+)
+def test_suspended_scaling_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    suspended: dict[str, bool],
+    scheduled: list[str],
+    said: str | None,
+) -> None:
+    aws, warned = FakeAws(instances=[3]), []
+    aws.suspended, aws.scheduled = suspended, scheduled
+    report = limit_test(monkeypatch, aws, FakeGenerator(instances=3), warn=warned.append)
+    assert ("fleet-scales" in kinds(report.verdicts)) is bool(said)
+    assert [said in text for text in warned if said is not None] == [True] * bool(said)
+    assert len(warned) == bool(said)
+    json.dumps(report.fleet.to_dict())
+
+
+def test_scheduled_actions_are_read_where_they_alone_move_the_fleet() -> None:
+    """Not permitted: nobody knows, and that is said."""
+    operation = "application-autoscaling.DescribeScheduledActions"
+    aws = FakeAws()
+    read_fleet(aws.account(), "sentiment")
+    assert operation not in aws.asked
+    for limits, suspended in (((2, 6), _BOTH), ((2, 2), {})):
+        aws = FakeAws(denied=("DescribeScheduledActions",))
+        aws.scaled, aws.suspended = {"primary": limits}, suspended
+        fleet = read_fleet(aws.account(), "sentiment")
+        assert aws.asked.count(operation) == 1
+        assert not fleet.scales
+        assert fleet.unknown == (
+            "scheduled actions: application-autoscaling:DescribeScheduledActions: not permitted",
+        )
+
+
+def test_one_of_two_variants_is_suspended() -> None:
+    aws = TwoVariants()
+    assert read_fleet(aws.account(), "sentiment").scales
+    aws.suspended = _BOTH
+    fleet = read_fleet(aws.account(), "sentiment")
+    assert (fleet.scales, fleet.fewest, fleet.most) == (False, 4, 4)
+
+
 def test_another_fleet_than_the_planned_one_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     aws, plan = FakeAws(instances=[1], scaled=False), confirm_plan(40, GOAL, seconds=80)
     for planned, said in ((8, True), (1, False), (None, False)):

@@ -38,6 +38,40 @@ def scalable_targets(
     return {ids[each["ResourceId"]]: each for each in found if each["ResourceId"] in ids}
 
 
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """Which kinds of scaling are suspended: by policies inwards and outwards, and by a schedule."""
+
+    scale_in: bool = False
+    scale_out: bool = False
+    scheduled: bool = False
+
+
+NOTHING_SUSPENDED = Suspended()
+
+
+def suspended_scaling(target: Mapping[str, Any]) -> Suspended:
+    """What a scalable target has suspended."""
+    state = target.get("SuspendedState") or {}
+    return Suspended(
+        scale_in=state.get("DynamicScalingInSuspended", False),
+        scale_out=state.get("DynamicScalingOutSuspended", False),
+        scheduled=state.get("ScheduledScalingSuspended", False),
+    )
+
+
+def scheduled_action_names(account: Account, endpoint: str, variant: str) -> tuple[str, ...]:
+    """The actions that may change a variant's instances, or their limits, at set times."""
+    resource = _resource(endpoint, variant)
+    asked = {} if account.whole_lists else {"ResourceId": resource}
+    actions = account.every(
+        _SERVICE, "describe_scheduled_actions", "ScheduledActions", **asked, **_INSTANCES
+    )
+    return tuple(
+        action["ScheduledActionName"] for action in actions if action["ResourceId"] == resource
+    )
+
+
 def scaling_policies(account: Account, endpoint: str, variant: str) -> list[Mapping[str, Any]]:
     resource = _resource(endpoint, variant)
     asked = {} if account.whole_lists else {"ResourceId": resource}
@@ -134,11 +168,10 @@ def read_scaling(
     activities = account.known(
         f"scaling activities of {variant}", scaling_activities, endpoint, variant
     )
-    suspended = targets[variant].get("SuspendedState", {}).get("DynamicScalingOutSuspended", False)
     return ScalingReading(
         minimum=targets[variant]["MinCapacity"],
         maximum=targets[variant]["MaxCapacity"],
-        scale_out_suspended=suspended,
+        scale_out_suspended=suspended_scaling(targets[variant]).scale_out,
         has_policy=policies is None or bool(policies),
         activities=None if activities is None else tuple(_activities(activities, start, end)),
         **_tracked(policies or [], endpoint, variant),

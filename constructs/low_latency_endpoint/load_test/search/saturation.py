@@ -53,6 +53,7 @@ class Verdict:
 
 
 _FIXED = "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling suspended."
+_NO_SCHEDULE = "Scheduled actions are suspended by ScheduledScalingSuspended, or deleted, not by the other two."
 _WHICH_TYPE = "Which type: low-latency recommend."
 _WHOLE_MINUTES = (
     "CloudWatch has minutes: steps of two minutes or more, such as --duration 2m, tell."
@@ -275,9 +276,25 @@ def _updated(before: ServingFleet, after: ServingFleet) -> str:
 
 def fleet_scales(fleet: ServingFleet) -> Iterator[Verdict]:
     """Worth a word before anything is sent: a fleet that grows meanwhile spoils the result."""
-    if fleet.scales:
-        text = f"from {fleet.minimum} to {fleet.maximum} instances"
-        yield _verdict("fleet-scales", "risk", text)
+    if not fleet.scales:
+        return
+    scheduled = fleet.scheduled_actions
+    evidence = [_reach(fleet.fewest, fleet.most)]
+    if scheduled:
+        evidence.append(f"scheduled actions: {', '.join(scheduled)}")
+    advice = f"{_FIXED} {_NO_SCHEDULE}" if scheduled else _FIXED
+    yield _verdict("fleet-scales", "risk", *filter(None, evidence), advice=advice)
+
+
+def _reach(fewest: int | None, most: int | None) -> str:
+    """The sizes that policies may give a fleet, in words; empty where that is one, or not known."""
+    if fewest == most:
+        return ""
+    if fewest is None:
+        return f"up to {most} instances"
+    if most is None:
+        return f"down to {fewest} instances"
+    return f"from {fewest} to {most} instances"
 
 
 def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> Iterator[Verdict]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,7 +18,13 @@ from ...account.endpoints import (
     existing_endpoint,
 )
 from ...account.metrics import Query, Series, read_queries, variant_queries
-from ...account.scaling import scalable_targets
+from ...account.scaling import (
+    NOTHING_SUSPENDED,
+    Suspended,
+    scalable_targets,
+    scheduled_action_names,
+    suspended_scaling,
+)
 from ...account.sessions import Unreadable
 from ...errors import did_you_mean, rule
 from ..engine.steps import StepResult
@@ -64,6 +70,8 @@ class ServingFleet:
     routing: str = ""
     minimum: int | None = None
     maximum: int | None = None
+    suspended: Suspended = NOTHING_SUSPENDED  # of one variant's scaling, as the next
+    scheduled: tuple[str, ...] = ()  # actions that may change it although nothing else may
     unknown: tuple[str, ...] = ()
     parts: tuple[ServingFleet, ...] = ()
     configuration: str = ""  # that serves; with the time of the endpoint's last change
@@ -73,7 +81,38 @@ class ServingFleet:
     @property
     def scales(self) -> bool:
         """Whether scaling may change the number of instances."""
+        return any(part.scales_in or part.scales_out or part.scheduled for part in self.each)
+
+    @property
+    def scales_in(self) -> bool:
+        """Whether a policy may take instances of this one variant away."""
+        above = self.instances is None or self.minimum is None or self.instances > self.minimum
+        return self._follows_load and not self.suspended.scale_in and above
+
+    @property
+    def scales_out(self) -> bool:
+        """Whether a policy may add instances to this one variant."""
+        below = self.instances is None or self.maximum is None or self.instances < self.maximum
+        return self._follows_load and not self.suspended.scale_out and below
+
+    @property
+    def _follows_load(self) -> bool:
         return self.maximum is not None and self.maximum != self.minimum
+
+    @property
+    def fewest(self) -> int | None:
+        """The instances that policies may leave; ``None`` where it is not known."""
+        return _sum(part.minimum if part.scales_in else part.instances for part in self.each)
+
+    @property
+    def most(self) -> int | None:
+        """The instances that policies may reach; ``None`` where it is not known."""
+        return _sum(part.maximum if part.scales_out else part.instances for part in self.each)
+
+    @property
+    def scheduled_actions(self) -> tuple[str, ...]:
+        """The scheduled actions of all variants of which nothing else may change the number."""
+        return tuple(name for part in self.each for name in part.scheduled)
 
     @property
     def each(self) -> tuple[ServingFleet, ...]:
@@ -89,6 +128,8 @@ class ServingFleet:
             "routing": self.routing,
             "minimum": self.minimum,
             "maximum": self.maximum,
+            "suspended": asdict(self.suspended),
+            "scheduled": list(self.scheduled),
             "unknown": list(self.unknown),
         }
         if self.parts:
@@ -121,7 +162,8 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> S
         if name == variant or (variant is None and each.running.get("CurrentWeight") != 0.0)
     ]
     targets = account.known("scaling", scalable_targets, endpoint, answering) or {}
-    fleet = _together([_one(running[name], targets.get(name, {})) for name in answering])
+    parts = [_one(running[name], targets.get(name, {})) for name in answering]
+    fleet = _together([_with_schedule(account, endpoint, part) for part in parts])
     return replace(
         fleet,
         variants=tuple(running),
@@ -140,7 +182,16 @@ def _one(variant: DeployedVariant, target: Mapping[str, Any]) -> ServingFleet:
         routing=variant.routing,
         minimum=target.get("MinCapacity"),
         maximum=target.get("MaxCapacity"),
+        suspended=suspended_scaling(target),
     )
+
+
+def _with_schedule(account: Account, endpoint: str, part: ServingFleet) -> ServingFleet:
+    """A variant with its scheduled actions, where its size depends on them alone."""
+    if part.maximum is None or part.scales or part.suspended.scheduled:
+        return part
+    names = account.known("scheduled actions", scheduled_action_names, endpoint, part.variant)
+    return replace(part, scheduled=names or ())
 
 
 def _together(parts: list[ServingFleet]) -> ServingFleet:
@@ -163,6 +214,11 @@ def _together(parts: list[ServingFleet]) -> ServingFleet:
         return sum((part.instances or 0) if limit is None else limit for part, limit in told)
 
     return replace(fleet, minimum=bound("minimum"), maximum=bound("maximum"))
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if None in known else sum(filter(None, known))
 
 
 def _same(values: Any) -> str:
