@@ -28,12 +28,12 @@ from gevent.queue import Empty, Queue
 from locust.env import Environment
 from locust.event import Events
 
-from ...report.numbers import readable
 from .generator_process import GENERATOR, NO_REPORT, error_of, problem_of
 from .invoking import Invocation, SageMakerInvoker
 from .measurement import Measurement
 from .memory import available_bytes, check_bodies
 from .payloads import Payloads
+from .processors import available_processors, fix_of_silence, not_started, start_seconds
 from .sending import StepRun, keep_for_good
 from .steps import Progress, Step, StepResult
 from .target import Target
@@ -53,7 +53,6 @@ _LOOK_SECONDS = 0.5
 _SILENCE_SECONDS = 15.0
 #: What a busy process of this machine may take beyond a step and its last answers.
 _BUSY_SECONDS = 60.0
-CONNECT_SECONDS = 60.0
 
 _HELLO, _CONFIGURE, _READY = "low-latency-hello", "low-latency-configure", "low-latency-ready"
 _STEP, _STOP = "low-latency-step", "low-latency-stop"
@@ -198,7 +197,8 @@ class _StepMaster:
 
     def _await_workers(self, wanted: int) -> None:
         """Until so many workers have target and payloads; for remote ones without an end."""
-        deadline = time.perf_counter() + CONNECT_SECONDS
+        processors = available_processors()
+        deadline = time.perf_counter() + start_seconds(wanted, processors)
         while len(self._workers) < wanted:
             kind, worker, data = self._next(1.0)
             if kind == _HELLO:
@@ -216,10 +216,7 @@ class _StepMaster:
                     raise error_of(data["problem"])
                 self._workers.append(worker)
             if not self._content["expect_workers"] and time.perf_counter() > deadline:
-                raise NO_REPORT.error(
-                    got=f"{len(self._workers)} of {wanted} workers after {readable(CONNECT_SECONDS)} s",
-                    allowed=f"{wanted} workers",
-                )
+                raise not_started(len(self._workers), wanted, processors)
 
     def _next(self, seconds: float) -> tuple[str, str, dict[str, Any]]:
         """The next message of a worker, or none; fails when a worker of this machine ended."""
@@ -260,7 +257,8 @@ class _StepMaster:
         self._runner.state = "running"
         done: dict[str, Measurement] = {}
         pending: dict[str, tuple[Measurement, float]] = {}
-        heard = _Heard(workers, self._patience(step))
+        fix = "" if self._content["expect_workers"] else _fix_here(len(workers))
+        heard = _Heard(workers, self._patience(step), fix)
         while len(done) < len(workers):
             kind, worker, data = self._next(_LOOK_SECONDS)
             if heard.looks():
@@ -330,8 +328,8 @@ class _StepMaster:
 class _Heard:
     """When each worker was heard last, by the time in which this process itself could listen."""
 
-    def __init__(self, workers: Sequence[str], patience: float) -> None:
-        self._patience = patience
+    def __init__(self, workers: Sequence[str], patience: float, fix: str = "") -> None:
+        self._patience, self._fix = patience, fix
         self._looked = self._ended_looked = time.perf_counter()
         self._at = dict.fromkeys(workers, self._looked + _LEAD_SECONDS)
 
@@ -359,7 +357,12 @@ class _Heard:
                 raise NO_REPORT.error(
                     got=f"no report from worker {number} for {silent:.0f} s",
                     allowed="a report every second",
+                    fix=self._fix,
                 )
+
+
+def _fix_here(workers: int) -> str:
+    return fix_of_silence(workers, available_processors())
 
 
 def _unconfigured(number: int) -> Invocation:

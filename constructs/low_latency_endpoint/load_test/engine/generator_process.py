@@ -45,8 +45,8 @@ NO_REPORT = rule(
     "LLT144",
     "a process of the load generator does not report: it is busy or, on another machine, may have "
     "ended",
-    fix="Use more processes or more machines, and see that the function that makes payloads does not "
-    "block. Look at the process on the other machine.",
+    fix="See that the function that makes payloads does not block, and look at the process on the other "
+    "machine; or use more machines.",
 )
 
 _LAST_WORDS = 30

@@ -16,6 +16,7 @@ from ...errors import LowLatencyEndpointError, rule
 from ..engine.generator_process import GeneratorProcess
 from ..engine.memory import available_bytes, check_bodies, doubt_of_stalls
 from ..engine.payloads import Payloads
+from ..engine.processors import available_processors, doubt_of_processes
 from ..engine.prompts import PROMPTS_OF_A_STEP
 from ..engine.steps import MOST_CALLERS, Generator, Progress, Step
 from ..engine.target import Target, TokenLimits
@@ -204,7 +205,7 @@ def load_test(
         Are told of the steps, and of what is done before and after them.
     warn : callable
         Is told, before anything is sent, what may spoil the result: that scaling may change the
-        fleet, that the fleet is not the planned one.
+        fleet, that the fleet is not the planned one, that too many processes share the processors.
     instances : int, optional
         That serve. By default what SageMaker says; a search for the limit is refused where it does
         not.
@@ -235,7 +236,9 @@ def load_test(
     for text in _doubts(plan, fleet, planned_instances):
         warn(text)
     if generator is None:  # workers of a fleet look at their own memory
-        for text in _doubts_of_memory(plan, target, payloads, processes):
+        doubts = [doubt_of_processes(processes, available_processors())]
+        doubts += _doubts_of_memory(plan, target, payloads, processes)
+        for text in filter(None, doubts):
             warn(f"Warning: {text}.")
     with ExitStack() as stack:
         say("Starting the load generator")
