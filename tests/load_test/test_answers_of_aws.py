@@ -18,7 +18,7 @@ from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.load_testing import StepEvent, load_test
 from low_latency_endpoint.load_test.search.run_plans import SearchPlan, limit_plan
-from low_latency_endpoint.load_test.search.saturation import VERDICTS
+from low_latency_endpoint.load_test.search.verdict_texts import VERDICTS
 
 from .servers import make_endpoint, make_model
 

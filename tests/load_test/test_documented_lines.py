@@ -40,14 +40,15 @@ def test_the_documented_lines_run(
 
 
 def test_the_page_names_what_there_is() -> None:
-    from low_latency_endpoint.load_test.search import saturation
+    from low_latency_endpoint.load_test.search import saturation, sender_verdict
+    from low_latency_endpoint.load_test.search.verdict_texts import VERDICTS
 
     named = set(re.findall(r"^\| `([a-z][a-z-]+)`(?:, `([a-z-]+)`)? \|", DOCS, re.M))
     kinds_named = {name for pair in named for name in pair if name}
-    code = Path(saturation.__file__).read_text("utf-8").partition("def loaded_step")[2]
-    assert kinds_named == set(saturation.VERDICTS) - {"unexplained"}
+    code = "".join(Path(one.__file__).read_text("utf-8") for one in (saturation, sender_verdict))
+    assert kinds_named == set(VERDICTS) - {"unexplained"}
     by_what_is_measured = {"cpu", "gpu", *NOT_THE_INSTANCES}
-    assert all(f'"{kind}"' in code for kind in {*saturation.VERDICTS} - by_what_is_measured)
+    assert all(f'"{kind}"' in code for kind in {*VERDICTS} - by_what_is_measured)
     options = set(re.findall(r"`(--[a-z-]+)", DOCS))
     shown = CliRunner().invoke(app, ["load-test", "--help"]).output
     shown += CliRunner().invoke(app, ["plan", "--help"]).output

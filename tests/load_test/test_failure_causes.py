@@ -33,8 +33,9 @@ from low_latency_endpoint.load_test.search.run_plans import (
     rate_plan,
     users_plan,
 )
-from low_latency_endpoint.load_test.search.saturation import VERDICTS, verdicts
+from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.serving import JoinedMetrics
+from low_latency_endpoint.load_test.search.verdict_texts import VERDICTS
 from tests.refusals import refused
 
 from .fake_account import FLEET, GOAL, kinds, metrics_of

@@ -23,7 +23,6 @@ from low_latency_endpoint.load_test.search.run_plans import (
     users_plan,
 )
 from low_latency_endpoint.load_test.search.saturation import (
-    VERDICTS,
     concurrency,
     fleet_not_planned,
     fleet_scales,
@@ -31,6 +30,7 @@ from low_latency_endpoint.load_test.search.saturation import (
     verdicts,
 )
 from low_latency_endpoint.load_test.search.serving import JoinedMetrics
+from low_latency_endpoint.load_test.search.verdict_texts import VERDICTS
 
 from .fake_account import FLEET, GOAL, kinds, metrics_of
 from .fake_generator import QUEUE_FULL, FakeGenerator

@@ -360,10 +360,10 @@ def client_bound(result: StepResult) -> tuple[str, ...]:
     unsent = result.intended - result.sent
     if unsent > _UNSENT_SHARE * result.intended:
         reasons.append(f"{unsent} of {result.intended} requests that were due were never sent")
-    if result.postponed > _UNSENT_SHARE * result.intended:
+    if was_without_connections(result):
         reasons.append(
             f"{result.postponed} of {result.intended} requests waited for a connection: as many as a "
-            "process may have were waiting for answers, so the endpoint was far over its limit"
+            "process may have were waiting for answers"
         )
     latency, lag = result.latency, result.send_lag
     if latency.count and lag.count:
@@ -407,6 +407,19 @@ def only_late(result: StepResult) -> bool:
         and result.cpu_share < CPU_SHARE
         and not result.postponed
     )
+
+
+def was_without_connections(result: StepResult) -> bool:
+    """Whether requests that were due waited because all connections were waiting for answers."""
+    return result.postponed > _UNSENT_SHARE * result.intended
+
+
+def was_punctual(result: StepResult) -> bool:
+    """Whether the generator had processor time left, and woke too little late to hold answers up."""
+    service, lag = result.service, result.loop_lag
+    if result.cpu_share >= CPU_SHARE or not (service.count and lag.count):
+        return False
+    return result.loop_lag_p99 <= _MEDIAN_LAG_SHARE * service.percentile(50)
 
 
 def warnings(result: StepResult) -> tuple[str, ...]:

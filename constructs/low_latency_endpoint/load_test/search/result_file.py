@@ -21,8 +21,9 @@ from .judging import LatencyGoal
 from .limit_search import Limit
 from .measured_steps import MeasuredStep
 from .run_plans import Mode, RunPlan
-from .saturation import Verdict, concurrency
+from .saturation import concurrency
 from .serving import JoinedMetrics, ServingFleet
+from .verdict_texts import Verdict
 
 WRITTEN = rule(
     "LLT115", "a file of the load test cannot be written", fix="Name a file in a writable folder."

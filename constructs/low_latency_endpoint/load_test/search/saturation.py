@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...facts.metrics import NEARLY_FULL_PERCENT, SATURATED_PERCENT
 from ...options.alarms import DEFAULT_ERROR_RATE
@@ -22,7 +22,20 @@ from ..engine.failure_causes import (
 )
 from ..engine.steps import StepResult, most_frequent
 from .measured_steps import MeasuredStep
+from .sender_verdict import sender_verdict
 from .serving import JoinedMetrics, ServingFleet, StepMetrics
+from .verdict_texts import (
+    CONTAINERS,
+    FIXED,
+    MORE,
+    NO_SCHEDULE,
+    VERDICTS,
+    WHICH_TYPE,
+    WHOLE_MINUTES,
+    Severity,
+    Verdict,
+    verdict_of,
+)
 
 if TYPE_CHECKING:
     from .result_file import LoadTestRun
@@ -32,136 +45,6 @@ _FULL = 90.0
 _QUEUE_SHARE = 0.25  # share of a request's time that is waiting before it is worth a word
 _GREW = 1.25
 _ANSWERED_ALL = 0.9  # share of what came; below that the rest waits
-
-#: ``invalid``: the figures say nothing about the endpoint; ``limit``: this is what limits.
-Severity = Literal["invalid", "limit", "risk", "fine"]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One thing that the run says."""
-
-    kind: str  # one of ``VERDICTS``
-    severity: Severity
-    title: str
-    evidence: tuple[str, ...] = ()
-    advice: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON."""
-        return {**asdict(self), "evidence": list(self.evidence)}
-
-
-_FIXED = "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling suspended."
-_NO_SCHEDULE = "Scheduled actions are suspended by ScheduledScalingSuspended, or deleted, not by the other two."
-_WHICH_TYPE = "Which type: low-latency recommend."
-_WHOLE_MINUTES = (
-    "CloudWatch has minutes: steps of two minutes or more, such as --duration 2m, tell."
-)
-_MORE = f"More instances, or larger ones. {_WHICH_TYPE}"
-
-#: Each verdict once: what it says, and what to do. Names in braces are measured.
-VERDICTS: dict[str, tuple[str, str]] = {
-    "client-bound": (
-        "Client-bound: result invalid. The machine that sent was too busy, not the endpoint",
-        "Run the load test where it has more processors: --processes, another machine, or a fleet.",
-    ),
-    "fleet-changed": ("The number of instances changed during the run", _FIXED),
-    "fleet-updated": (
-        "The endpoint was updated during the run: two fleets may have answered",
-        "Test again when nothing is updated.",
-    ),
-    "fleet-scales": ("Scaling may change the number of instances during the run", _FIXED),
-    "fleet-not-planned": (
-        "The fleet has {has}, the plan says {planned} at the peak",
-        "Deploy the plan first; this confirms nothing of it.",
-    ),
-    "throttled": (
-        "AWS throttles the callers before the instances are full",
-        "This limit is reported to depend on the number and type of the endpoint's instances: more or "
-        "faster ones may raise it. See Service Quotas, ask AWS Support, and let clients repeat later.",
-    ),
-    "loading": (
-        "The model was still loading: a multi-model or serverless endpoint says so with 429",
-        "Test again when it is loaded; see that all models that are called fit the memory.",
-    ),
-    "refused": (
-        "SageMaker refuses the requests before they reach a model",
-        "Look at the payload, the rights, the credentials, and whether the endpoint is still there.",
-    ),
-    "sagemaker": (
-        "SageMaker itself fails, and not the model",
-        "See the AWS Health Dashboard, test again, and ask AWS Support.",
-    ),
-    "connections": (
-        "Connections to SageMaker fail, so that requests reach no instance",
-        "Look at the network between this machine and SageMaker.",
-    ),
-    "sender": (
-        "The machine that sent failed, not the endpoint",
-        "See the messages of the failed requests.",
-    ),
-    "errors": ("Requests fail at {step}", "Look into the container's log."),
-    "cpu": ("The CPU is {how}", _MORE),
-    "gpu": ("The GPU is {how}", _MORE),
-    "queueing": ("Requests wait inside the instances", _MORE),
-    "before-the-model": (
-        "Requests wait before they reach the model",
-        "Look at the network between the callers and SageMaker, at connections that are not kept, and "
-        "at the load generator.",
-    ),
-    "overhead": (
-        "SageMaker's own overhead rose with the load",
-        "Compare routing strategies with low-latency compare-routing, and ask AWS Support.",
-    ),
-    "unsteady": (
-        "The endpoint did not answer alike at all times",
-        "Search again at another time of the day, or with longer steps such as --duration 10m.",
-    ),
-    "not-saturated": ("Nothing is saturated at {step}", ""),
-    "not-read": (
-        "CPU and GPU use at {step} was not read: what is near its limit is not known",
-        "CloudWatch tells after a minute or two: steps of two minutes, without --metrics-wait 0s.",
-    ),
-    "unexplained": (
-        "The target was missed at {step}; the metrics do not show the cause",
-        "low-latency diagnose reads more.",
-    ),
-}
-#: The same of the ways in which a container fails: the end of the title of ``errors``, and what to do.
-_CONTAINERS = {
-    "gave-up": (
-        "the container gave no answer",
-        "SageMaker's time limit for an answer was over, or the container hung up: shorten the work of "
-        "a request, or look into the log for a process that ended.",
-    ),
-    "model": (
-        "the container answers with an error of its own",
-        "Look into the container's log; with a status of 4xx at the payload, too.",
-    ),
-    "busy": (
-        "the container says that it is busy",
-        "Give it more workers or a longer queue, or use more instances.",
-    ),
-}
-
-
-def _verdict(
-    kind: str,
-    severity: Severity,
-    *evidence: str,
-    title: str = "",  # where it is not the row's
-    advice: str = "",
-    **measured: object,
-) -> Verdict:
-    said, advised = VERDICTS[kind]
-    return Verdict(
-        kind,
-        severity,
-        title or said.format(**measured),
-        evidence,
-        advice or advised.format(**measured),
-    )
 
 
 def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
@@ -204,7 +87,7 @@ def verdicts(
 ) -> tuple[Verdict, ...]:
     """What the run says, the gravest first."""
     found = [
-        *_client_bound(run),
+        *sender_verdict(run),
         *_fleet_changed(fleet, after),
         *fleet_scales(fleet),
         *fleet_not_planned(run.mode, fleet, planned),
@@ -229,36 +112,16 @@ def verdicts(
     return tuple(sorted(found, key=lambda each: order.index(each.severity)))
 
 
-def _client_bound(run: LoadTestRun) -> Iterator[Verdict]:
-    bound = [step for step in run.steps if step.judgement.outcome == "client-bound"]
-    if not bound:
-        return
-    last = bound[-1]
-    # A search goes on after one stumble, and one caller alone is not what is judged.
-    whole = any(step.purpose != "alone" for step in bound) and not (
-        run.limit is not None and run.limit.found
-    )
-    yield _verdict(
-        "client-bound",
-        "invalid" if whole else "risk",
-        *(f"{_name(last)}: {reason}" for reason in last.result.client_bound),
-        title=""
-        if whole
-        else f"The machine that sent was too busy in {', '.join(map(_name, bound))}: those "
-        "latencies are its own, not the endpoint's",
-    )
-
-
 def _fleet_changed(before: ServingFleet, after: ServingFleet | None) -> Iterator[Verdict]:
     if after is None:
         return
     if text := _updated(before, after):
-        yield _verdict("fleet-updated", "invalid", text)
+        yield verdict_of("fleet-updated", "invalid", text)
     if before.instances is None or after.instances is None:
         return
     if before.instances != after.instances:
         text = f"{before.instances} before, {after.instances} after"
-        yield _verdict("fleet-changed", "invalid", text)
+        yield verdict_of("fleet-changed", "invalid", text)
 
 
 def _updated(before: ServingFleet, after: ServingFleet) -> str:
@@ -282,8 +145,8 @@ def fleet_scales(fleet: ServingFleet) -> Iterator[Verdict]:
     evidence = [_reach(fleet.fewest, fleet.most)]
     if scheduled:
         evidence.append(f"scheduled actions: {', '.join(scheduled)}")
-    advice = f"{_FIXED} {_NO_SCHEDULE}" if scheduled else _FIXED
-    yield _verdict("fleet-scales", "risk", *filter(None, evidence), advice=advice)
+    advice = f"{FIXED} {NO_SCHEDULE}" if scheduled else FIXED
+    yield verdict_of("fleet-scales", "risk", *filter(None, evidence), advice=advice)
 
 
 def _reach(fewest: int | None, most: int | None) -> str:
@@ -302,13 +165,13 @@ def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> It
     if mode != "confirm" or planned is None or fleet.instances in (None, planned):
         return
     has = f"{fleet.instances} instance" + ("s" if fleet.instances != 1 else "")
-    yield _verdict("fleet-not-planned", "risk", has=has, planned=planned)
+    yield verdict_of("fleet-not-planned", "risk", has=has, planned=planned)
 
 
 def _unsteady(run: LoadTestRun) -> Iterator[Verdict]:
     """A search whose steps contradict each other."""
     if run.limit is not None and run.limit.unsteady:
-        yield _verdict("unsteady", "risk", run.limit.unsteady)
+        yield verdict_of("unsteady", "risk", run.limit.unsteady)
 
 
 def _others_failed(run: LoadTestRun) -> Iterator[Verdict]:
@@ -329,7 +192,7 @@ def _no_instance(run: LoadTestRun, step: MeasuredStep, cause: str) -> Verdict:
     meaning = explained(step.result, cause)
     title = f"{VERDICTS[cause][0]}: {meaning.said}" if meaning is not None else ""
     advice = meaning.fix if meaning is not None else ""
-    return _verdict(cause, severity, _failures_in_words(step), title=title, advice=advice)
+    return verdict_of(cause, severity, _failures_in_words(step), title=title, advice=advice)
 
 
 def _failures_in_words(step: MeasuredStep) -> str:
@@ -349,7 +212,7 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
     if not step.judgement.errors:
         return
     used = _used(window)
-    said, advised = _CONTAINERS.get(cause, ("", ""))
+    said, advised = CONTAINERS.get(cause, ("", ""))
     title, advice = VERDICTS["errors"][0].format(step=_name(step)), ""
     capacity = _capacity(step)
     if capacity is not None:
@@ -369,15 +232,15 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
         evidence.append(f"{name} at {percent:.0f} %" + _shared(window))
         if percent >= SATURATED_PERCENT:
             title += f": the instances are full ({name} {percent:.0f} %)"
-            advice = _MORE
+            advice = MORE
         elif percent >= NEARLY_FULL_PERCENT:
             title += (
                 f": the instances are nearly full ({name} {percent:.0f} %), or the container fails"
             )
-            advice = f"{_MORE} Look into the container's log as well."
+            advice = f"{MORE} Look into the container's log as well."
         elif max(_used_at_most(window).values()) >= NEARLY_FULL_PERCENT:
             title += "; whether the hardware was full is not known"
-            advice = f"{_WHOLE_MINUTES} If it was: {_MORE} If not, the container or the model is the limit."
+            advice = f"{WHOLE_MINUTES} If it was: {MORE} If not, the container or the model is the limit."
         else:
             title += ", though the hardware is not full"
             advice = (
@@ -386,7 +249,7 @@ def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterat
             )
             if said and cause == "gave-up":
                 advice = advised
-    yield _verdict("errors", "limit", *evidence, title=title, advice=advice)
+    yield verdict_of("errors", "limit", *evidence, title=title, advice=advice)
 
 
 def _capacity(step: MeasuredStep) -> float | None:
@@ -422,13 +285,13 @@ def _hardware(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iter
             continue
         share = sum(ADVISED) / 2 / percent
         factor = f"A safety factor of at most {share:.2f} keeps it near {sum(ADVISED) / 2:.0f} %."
-        yield _verdict(
+        yield verdict_of(
             name.lower(),
             "limit" if broken else "risk",
             f"{name} at {percent:.0f} % at {_name(step)}{_shared(window)}; AWS advises "
             f"{ADVISED[0]:.0f} to {ADVISED[1]:.0f} %",
             how="full" if percent >= _FULL else "above what AWS advises",
-            advice="" if run.mode == "confirm" else f"{factor} {_WHICH_TYPE}",
+            advice="" if run.mode == "confirm" else f"{factor} {WHICH_TYPE}",
         )
 
 
@@ -478,7 +341,7 @@ def _where_it_waits(
     half = 1000 * (step.result.latency.mean - alone.result.service.mean) / 2
     loaded = _model_times(step, window)
     if loaded is None:
-        return _verdict(
+        return verdict_of(
             "queueing",
             severity,
             title="Requests wait for each other",
@@ -489,7 +352,7 @@ def _where_it_waits(
         used = _used_at_most(window)
         idle = bool(used) and max(used.values()) < ADVISED[1]
         advice = "The hardware is not full: give the container more workers." if idle else ""
-        return _verdict("queueing", severity, advice=advice)
+        return verdict_of("queueing", severity, advice=advice)
     overhead = window.get("OverheadLatency.Average")
     overhead_alone = before.get("OverheadLatency.Average")
     if (
@@ -501,9 +364,9 @@ def _where_it_waits(
         text = (
             f"OverheadLatency {milliseconds(overhead, 4)}, {milliseconds(overhead_alone, 4)} alone"
         )
-        return _verdict("overhead", severity, text)
+        return verdict_of("overhead", severity, text)
     title = "Requests wait, inside the instances or before them"
-    unknown = partial(_verdict, "queueing", severity, title=title)
+    unknown = partial(verdict_of, "queueing", severity, title=title)
     failed = _failed_share(step, window)
     if failed >= DEFAULT_ERROR_RATE:
         return unknown(
@@ -515,7 +378,7 @@ def _where_it_waits(
         return unknown(
             advice="Longer steps (two minutes, and --alone 2m) tell CloudWatch's minutes apart."
         )
-    return _verdict("before-the-model", severity)
+    return verdict_of("before-the-model", severity)
 
 
 class _ModelTimes(NamedTuple):
@@ -571,16 +434,16 @@ def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
     ]
     reasons = step.judgement.reasons
     if not used:
-        return _verdict("not-read", "risk", *reasons, step=_name(step))
+        return verdict_of("not-read", "risk", *reasons, step=_name(step))
     if max(_used(window).values()) < NEARLY_FULL_PERCENT <= max(_used_at_most(window).values()):
         title = f"Whether the hardware was full at {_name(step)} is not known"
-        return _verdict("not-read", "risk", *reasons, *used, title=title, advice=_WHOLE_MINUTES)
-    return _verdict("not-saturated", "fine", *reasons, *used, step=_name(step))
+        return verdict_of("not-read", "risk", *reasons, *used, title=title, advice=WHOLE_MINUTES)
+    return verdict_of("not-saturated", "fine", *reasons, *used, step=_name(step))
 
 
 def _unexplained(step: MeasuredStep) -> Verdict:
     late = [warning for warning in step.result.warnings if warning.startswith("send lag")]
-    verdict = _verdict("unexplained", "limit", *step.judgement.reasons, *late, step=_name(step))
+    verdict = verdict_of("unexplained", "limit", *step.judgement.reasons, *late, step=_name(step))
     machine = ". The machine that sent was late too: it may be that machine" if late else ""
     return replace(verdict, title=verdict.title + machine)
 
