@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,10 +24,14 @@ from low_latency_endpoint.load_test.engine.failure_causes import (
 from low_latency_endpoint.load_test.engine.measurement import Measurement
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.report import verdict
+from low_latency_endpoint.load_test.report import document, verdict
 from low_latency_endpoint.load_test.search.load_testing import run
 from low_latency_endpoint.load_test.search.reached import NO_INSTANCE_REACHED, NOTHING_ANSWERED
-from low_latency_endpoint.load_test.search.result_file import LoadTestReport, LoadTestRun
+from low_latency_endpoint.load_test.search.result_file import (
+    LoadTestReport,
+    LoadTestRun,
+    write_text,
+)
 from low_latency_endpoint.load_test.search.run_plans import (
     SearchPlan,
     limit_plan,
@@ -35,6 +40,7 @@ from low_latency_endpoint.load_test.search.run_plans import (
 )
 from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.serving import JoinedMetrics
+from low_latency_endpoint.load_test.search.settings_file import read_found_limit
 from low_latency_endpoint.load_test.search.verdict_texts import VERDICTS
 from tests.refusals import refused
 
@@ -146,6 +152,32 @@ def test_a_search_ends_when_no_instance_is_reached_any_more(kind: str, from_step
     assert cause_of(kind) in kinds(report.verdicts)
     assert "client-bound" not in kinds(report.verdicts)
     assert "errors" not in kinds(report.verdicts)
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+@pytest.mark.parametrize(("from_step", "from_second"), [(3, 0.0), (3, 9.0), (3, 15.0), (9, 9.0)])
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_ended_a_search_stands_first_and_once(
+    kind: str, from_step: int, from_second: float, slow: bool, tmp_path: Path
+) -> None:
+    """Ahead of the requests that waited before, and before the plan in what to do."""
+    more = {"queue_limit": None if slow else 2}
+    done = run(
+        limit_plan(SearchPlan(GOAL, 20, instances=1)),
+        Leaving(kind=kind, from_step=from_step, from_second=from_second, **more),
+    )
+    if not done.failure:  # its last step missed by something else
+        return
+    report = report_of(done)
+    found = kinds(report.verdicts)
+    assert found[0] == cause_of(kind)
+    assert found.count(cause_of(kind)) == 1
+    file = tmp_path / "result.json"
+    write_text(file, report.to_json())
+    with refused("LLT138") as caught:
+        read_found_limit(file)
+    assert "--up-to" not in caught.value.fix
+    assert "--up-to" not in str(document(report))
 
 
 def test_it_says_since_when_and_what_holds_at_least() -> None:

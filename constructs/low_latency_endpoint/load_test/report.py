@@ -18,7 +18,7 @@ from .search.judging import histogram_of
 from .search.limit_search import Limit
 from .search.limit_wording import instances_counted, plan_takes, without_confidence
 from .search.measured_steps import MeasuredStep, turns_line
-from .search.result_file import LoadTestReport, write_text
+from .search.result_file import LoadTestReport, LoadTestRun, write_text
 from .search.run_plans import SearchPlan
 from .search.steps_table import PER_INSTANCE, marks_in, step_columns, steps_table
 
@@ -157,18 +157,20 @@ def _follows(report: LoadTestReport, plan_command: str) -> Iterator[Section]:
         lines += report.cost.lines()
     limit = report.run.limit
     if limit is not None and limit.lower_bound and not report.invalid:
-        lines.append(_NOT_PLANNED[report.run.interrupted])
+        lines.append(_not_planned(report.run))
     elif plan_command and report.planned_tps is not None:
         lines.append(f"Into the plan: {plan_command}")
     if lines:
         yield Section("What follows", [Listed(lines)])
 
 
-#: Why the plan does not take a lower bound, by whether the search was stopped.
-_NOT_PLANNED = {
-    False: "The plan does not take a limit that was not reached: leave out --up-to, or raise it.",
-    True: "The plan does not take what a stopped search held: let it run to its end.",
-}
+def _not_planned(run: LoadTestRun) -> str:
+    """Why the plan does not take a lower bound."""
+    if run.failure:
+        return "The plan does not take what a search held that failed: search again when that is mended."
+    if run.interrupted:
+        return "The plan does not take what a stopped search held: let it run to its end."
+    return "The plan does not take a limit that was not reached: leave out --up-to, or raise it."
 
 
 def _count(report: LoadTestReport) -> Iterator[str]:

@@ -19,6 +19,7 @@ from ..engine.failure_causes import (
     cause_of_most,
     causes,
     explained,
+    not_the_instances,
 )
 from ..engine.steps import StepResult, most_frequent
 from .measured_steps import MeasuredStep
@@ -54,10 +55,17 @@ def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
         for step in run.loads
         if step.judgement.outcome != "client-bound" and not cause_of_most(step.result)
     ]
+    if run.failure:  # of a step that it began in nothing is known
+        steps = [step for step in steps if not _by_others(run, step)]
     broken = [step for step in steps if step.judgement.outcome == "broken"]
     if broken:
         return min(broken, key=_load)
     return max(steps, key=_load, default=None)
+
+
+def _by_others(run: LoadTestRun, step: MeasuredStep) -> bool:
+    result = step.result
+    return bool(not_the_instances(result.errors, result.sent, run.goal.allowed_errors))
 
 
 def concurrency(run: LoadTestRun, instances: int | None) -> int | None:
@@ -85,14 +93,16 @@ def verdicts(
     after: ServingFleet | None = None,
     planned: int | None = None,
 ) -> tuple[Verdict, ...]:
-    """What the run says, the gravest first."""
+    """What the run says: what ended it before its end, then the gravest first."""
+    others = list(_others_failed(run))
+    ended = others if run.failure else []
     found = [
         *sender_verdict(run),
         *_fleet_changed(fleet, after),
         *fleet_scales(fleet),
         *fleet_not_planned(run.mode, fleet, planned),
         *_unsteady(run),
-        *_others_failed(run),
+        *([] if ended else others),
     ]
     step = loaded_step(run)
     if step is not None:
@@ -109,7 +119,8 @@ def verdicts(
                 saturated.append(_unexplained(step))
         found += saturated
     order = ("invalid", "limit", "risk", "fine")
-    return tuple(sorted(found, key=lambda each: order.index(each.severity)))
+    found.sort(key=lambda verdict: order.index(verdict.severity))
+    return (*ended, *found)
 
 
 def _fleet_changed(before: ServingFleet, after: ServingFleet | None) -> Iterator[Verdict]:

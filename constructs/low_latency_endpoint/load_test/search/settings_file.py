@@ -161,8 +161,10 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
         )
     lower_bound = bool(limit.get("lower_bound"))
     if lower_bound and not accept_lower_bound:
+        ended = " of a search that did not come to its end" if content.get("interrupted") else ""
         raise LIMIT_REACHED.error(
-            got=f"at least {readable(tps)} requests per second",
+            got=f"at least {readable(tps)} requests per second{ended}",
+            fix=_fix_of_stopped(content),
             allowed="a limit between a rate that met the target and a rate that missed it",
             where=where,
         )
@@ -296,6 +298,18 @@ def _noted(
     )
     warnings = [*careful, *_contradiction(before, limit), *plan.warnings, *_lower_bound(limit)]
     return replace(plan, decisions=decisions, warnings=tuple(warnings))
+
+
+def _fix_of_stopped(content: Mapping[str, Any]) -> str:
+    """What to do about a search that something stopped; empty for one that came to its end."""
+    if not content.get("interrupted"):
+        return ""
+    why = str(content.get("failure") or "")
+    again = f"Mend what ended it ({why}), and search again" if why else "Let it run to its end"
+    return (
+        f"{again}: `low-latency load-test --find-limit`. Or plan with --accept-lower-bound, which may "
+        "plan too many instances."
+    )
 
 
 def _contradiction(before: float, limit: FoundLimit) -> Iterator[PlanWarning]:
