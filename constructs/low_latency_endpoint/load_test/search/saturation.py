@@ -45,11 +45,15 @@ ADVISED = (60.0, 70.0)  # percent of the hardware
 _FULL = 90.0
 _QUEUE_SHARE = 0.25  # share of a request's time that is waiting before it is worth a word
 _GREW = 1.25
+_SAME_RATE = 1 + 1e-9  # rates that differ by less are one
 _ANSWERED_ALL = 0.9  # share of what came; below that the rest waits
 
 
 def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
-    """The step that shows what limits: the lowest load that broke, else the highest."""
+    """The step that shows what limits: the lowest load above the limit that did not hold.
+
+    Where none of them was certain not to hold, the one that was only seen not to; else the highest.
+    """
     steps = [
         step
         for step in run.loads
@@ -57,6 +61,9 @@ def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
     ]
     if run.failure:  # of a step that it began in nothing is known
         steps = [step for step in steps if not _by_others(run, step)]
+    missed = [step for step in steps if _bounds(run, step)]
+    if missed:
+        return min(missed, key=_load)
     broken = [step for step in steps if step.judgement.outcome == "broken"]
     if broken:
         return min(broken, key=_load)
@@ -66,6 +73,27 @@ def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
 def _by_others(run: LoadTestRun, step: MeasuredStep) -> bool:
     result = step.result
     return bool(not_the_instances(result.errors, result.sent, run.goal.allowed_errors))
+
+
+def _bounds(run: LoadTestRun, step: MeasuredStep) -> bool:
+    """Whether a search took a step for one that did not hold, and found nothing above that did."""
+    if run.plan.search is None or step.judgement.kept:
+        return False
+    held = run.limit.rate if run.limit is not None else None
+    return held is None or _load(step) > _SAME_RATE * held
+
+
+def _severity(run: LoadTestRun, step: MeasuredStep) -> Severity:
+    """Of what slows a step: the limit where it did not hold, else what comes next."""
+    return "limit" if step.judgement.outcome == "broken" or _bounds(run, step) else "risk"
+
+
+def _failed_too_often(run: LoadTestRun, step: MeasuredStep) -> bool:
+    """Whether requests failed more often than they may: for certain, or where that bounds a limit."""
+    result = step.result
+    return step.judgement.errors or (
+        _bounds(run, step) and result.failed > run.goal.allowed_errors * result.sent
+    )
 
 
 def concurrency(run: LoadTestRun, instances: int | None) -> int | None:
@@ -113,10 +141,10 @@ def verdicts(
             *_waiting(run, step, window, metrics, fleet),
         ]
         if not saturated or all(each.severity == "risk" for each in saturated):
-            if step.judgement.outcome in ("held", "unclear"):
-                saturated.append(_not_saturated(step, window))
-            else:
+            if _severity(run, step) == "limit":
                 saturated.append(_unexplained(step))
+            else:
+                saturated.append(_not_saturated(step, window))
         found += saturated
     order = ("invalid", "limit", "risk", "fine")
     found.sort(key=lambda verdict: order.index(verdict.severity))
@@ -213,14 +241,15 @@ def _failures_in_words(step: MeasuredStep) -> str:
 
 def _errors(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
     cause, count = next(iter(causes(step.result.errors).most_common(1)), ("", 0))
-    if not (step.judgement.errors or cause == "throttled"):
+    too_many = _failed_too_often(run, step)
+    if not (too_many or cause == "throttled"):
         return
     cause = cause if count >= 0.5 * step.result.failed else ""
     if cause in NOT_THE_INSTANCES:
         yield _no_instance(run, step, cause)
         return
     evidence = [_failures_in_words(step)]
-    if not step.judgement.errors:
+    if not too_many:
         return
     used = _used(window)
     said, advised = CONTAINERS.get(cause, ("", ""))
@@ -290,7 +319,7 @@ def _capacity(step: MeasuredStep) -> float | None:
 
 
 def _hardware(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
-    broken = step.judgement.outcome == "broken"
+    severity = _severity(run, step)
     for name, percent in _used(window).items():
         if percent < ADVISED[1]:
             continue
@@ -298,7 +327,7 @@ def _hardware(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iter
         factor = f"A safety factor of at most {share:.2f} keeps it near {sum(ADVISED) / 2:.0f} %."
         yield verdict_of(
             name.lower(),
-            "limit" if broken else "risk",
+            severity,
             f"{name} at {percent:.0f} % at {_name(step)}{_shared(window)}; AWS advises "
             f"{ADVISED[0]:.0f} to {ADVISED[1]:.0f} %",
             how="full" if percent >= _FULL else "above what AWS advises",
@@ -336,19 +365,23 @@ def _waiting(
             f"ModelLatency is {milliseconds(model, 4)} on average{_shared(window)}, of the "
             f"client's {milliseconds(1000 * now, 4)}"
         )
-    verdict = _where_it_waits(step, window, alone, metrics.of(alone.result))
+    severity = _severity(run, step)
+    verdict = _where_it_waits(step, window, alone, metrics.of(alone.result), severity)
     yield replace(verdict, evidence=(*evidence, *verdict.evidence))
 
 
 def _where_it_waits(
-    step: MeasuredStep, window: StepMetrics, alone: MeasuredStep, before: StepMetrics
+    step: MeasuredStep,
+    window: StepMetrics,
+    alone: MeasuredStep,
+    before: StepMetrics,
+    severity: Severity,
 ) -> Verdict:
     """The verdict on the time that requests take longer than alone.
 
     It names a place only where that holds for the requests of the client's average, whatever share of
     CloudWatch's averages the others have.
     """
-    severity: Severity = "limit" if step.judgement.outcome == "broken" else "risk"
     half = 1000 * (step.result.latency.mean - alone.result.service.mean) / 2
     loaded = _model_times(step, window)
     if loaded is None:
