@@ -481,22 +481,24 @@ def test_half_of_the_failures_are_throttled_or_it_is_none(throttled: int, kind: 
 
 
 @pytest.mark.parametrize(
-    ("percent", "title"),
+    ("percent", "title", "is_last"),
     [
-        (69.9, None),
-        (70.0, "The CPU is above what AWS advises"),
-        (89.9, "The CPU is above what AWS advises"),
-        (90.0, "The CPU is full"),
+        (69.9, None, "not-saturated"),
+        (70.0, "The CPU is above what AWS advises", "not-saturated"),
+        (84.9, "The CPU is above what AWS advises", "not-saturated"),
+        (85.0, "The CPU is above what AWS advises", "cpu"),
+        (90.0, "The CPU is full", "cpu"),
     ],
 )
 def test_seventy_percent_are_more_than_is_advised_and_ninety_are_full(
-    percent: float, title: str | None
+    percent: float, title: str | None, is_last: str
 ) -> None:
+    """What is full, for which failures are explained from 85 % on, is not called unsaturated."""
     done = run(rate_plan([50], seconds=60, goal=GOAL, alone_seconds=60), FakeGenerator())
     metrics = metrics_of(CPUUtilization_Average=[10, percent, percent])
     found = verdicts(done, FLEET, metrics)
     assert [each.title for each in found if each.kind == "cpu"] == ([title] if title else [])
-    assert found[-1].kind == "not-saturated"
+    assert found[-1].kind == is_last
 
 
 def gave_up(rate: float, seconds: float, refused: float = 0.0) -> str:

@@ -143,7 +143,7 @@ def verdicts(
         if not saturated or all(each.severity == "risk" for each in saturated):
             if _severity(run, step) == "limit":
                 saturated.append(_unexplained(step))
-            else:
+            elif max(_used(window).values(), default=0.0) < SATURATED_PERCENT:
                 saturated.append(_not_saturated(step, window))
         found += saturated
     order = ("invalid", "limit", "risk", "fine")
