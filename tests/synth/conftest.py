@@ -51,6 +51,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
+from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.synthesis.construct_tree import alarm_name_of
 from tests.cdk_features import needs_cdk
 from tools.fuzzing.agreement import folder_of_files
@@ -58,8 +59,30 @@ from tools.fuzzing.agreement import folder_of_files
 ROOT = Path(__file__).parents[2]
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 REFERENCE = r'"Ref": "(\w+)"|"Fn::GetAtt": \["(\w+)"'
+TOKEN = "${Token["
 DASHBOARD = "AWS::CloudWatch::Dashboard"
 FLAGS: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+
+
+@pytest.fixture(autouse=True)
+def texts_for_people(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What the library says in a test, to people: none of it shows them a token of CDK."""
+    said: list[str] = []
+
+    def recorded(owner: Any, method: str) -> None:
+        own = getattr(owner, method)
+
+        def says(self: Any, *texts: Any, **named: Any) -> Any:
+            said.extend(map(str, (*texts, *named.values())))
+            return own(self, *texts, **named)
+
+        monkeypatch.setattr(owner, method, says)
+
+    for method in ("add_warning_v2", "add_warning", "add_error", "add_info", "add_info_v2"):
+        recorded(cdk.Annotations, method)
+    recorded(ConfigurationError, "__init__")
+    yield said
+    assert [text for text in said if TOKEN in text] == []
 
 
 class Synthesised(dict[str, Any]):

@@ -184,6 +184,13 @@ def test_an_existing_vpc_is_told_what_is_redirected(stack):
         assert words in found, words
 
 
+def test_a_region_that_only_the_deployment_knows_is_no_token_in_the_text():
+    stack = cdk.Stack(cdk.App(), "Anywhere")
+    RuntimePrivateLink(stack, "Link", network=existing_network(stack))
+    (found,) = takeover_warnings(stack)
+    assert "makes runtime.sagemaker.<region>.<suffix> resolve" in found
+
+
 @pytest.mark.parametrize(
     ("given", "said", "unsaid"),
     [

@@ -84,3 +84,22 @@ def check_zones_in_region(zones: Iterable[str], region: str, where: str = "") ->
                 allowed=f"zones of {region}",
                 where=where,
             )
+
+
+#: The domains of partitions by how their Regions' names begin: botocore 1.44.5, partitions.json.
+_SUFFIXES = {
+    "cn-": "amazonaws.com.cn",
+    "eusc-": "amazonaws.eu",
+    "us-iso-": "c2s.ic.gov",
+    "us-isob-": "sc2s.sgov.gov",
+    "us-isof-": "csp.hci.ic.gov",
+    "eu-isoe-": "cloud.adc-e.uk",
+}
+
+
+def dns_suffix(region: str) -> str:
+    """What the names of AWS's services end with in a Region."""
+    for prefix, suffix in _SUFFIXES.items():
+        if region.startswith(prefix):
+            return suffix
+    return "amazonaws.com"

@@ -16,7 +16,6 @@ from ..facts.rules import (
     OTHER_REGIONAL_NAME,
     SECOND_PRIVATE_DNS,
 )
-from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import node_of, path_of, region_of, root_of, stack_of
 from ..synthesis.template_values import is_token
 from .subnets import LOOKUP_PENDING, vpc_stack_of
@@ -71,30 +70,6 @@ def is_fips(endpoint: ec2.IInterfaceVpcEndpoint, regional_dns_name: str | None) 
     return f".{FIPS_LABEL}." in (regional_dns_name or "") or (
         isinstance(resource, ec2.CfnVPCEndpoint)
         and service_name_of(resource).endswith(f".{FIPS_LABEL}")
-    )
-
-
-def warn_of_takeover(link: Construct, services: Sequence[str], *, narrow: bool | None) -> None:
-    """Say what private DNS does to a VPC's other callers; ``narrow`` is None without a policy."""
-    names = " and ".join(own_name(link, service.removeprefix("sagemaker.")) for service in services)
-    policy = {
-        None: "",
-        True: "Its policy refuses every other endpoint; narrow_policy=False lets the account's "
-        "others through. ",
-        False: "Its policy refuses roles and endpoints of other accounts; endpoint_policy=False "
-        "lets them through. ",
-    }[narrow]
-    warn(
-        link,
-        "privateDnsTakesOver",
-        f"In this existing VPC, private DNS makes {names} resolve to this interface "
-        "endpoint for every caller, including callers of other SageMaker endpoints. "
-        "Its security group lets in only `callers` and the peers of allow_from(...): "
-        "calls of others time out. Callers in zones without one of its subnets may "
-        f"not resolve the name at all. {policy}Let the VPC's callers in with "
-        "allow_from(ec2.Peer.ipv4(<the VPC's range>)). Or set private_dns=False, and "
-        "give this endpoint's callers its zonal URLs. private_dns=True confirms that "
-        "this is intended.",
     )
 
 

@@ -20,7 +20,9 @@ from ..facts.rules import (
 from ..options.argument_kinds import checked_arguments
 from ..options.network import PrivateLinkOptions
 from ..options.option import made_at
-from ..synthesis.construct_tree import outermost_stack, path_below, path_of, stack_of
+from ..plan.private_dns import takeover
+from ..synthesis.annotations import warn
+from ..synthesis.construct_tree import outermost_stack, path_below, path_of, region_of, stack_of
 from ..synthesis.template_values import is_token
 from .private_dns import (
     FIPS_LABEL,
@@ -31,7 +33,6 @@ from .private_dns import (
     is_fips,
     own_name,
     private_hosted_zone,
-    warn_of_takeover,
     zonal_names,
 )
 from .subnets import vpc_stack_of
@@ -64,6 +65,8 @@ class RuntimePrivateLink(Construct):
         For each client zone the name that answers with that zone's address only.
     fips, private_dns : bool
         Whether it is an endpoint of ``sagemaker.runtime-fips``, and whether it has private DNS.
+    private_dns_known : bool
+        False of an imported one for which nobody states ``private_dns``: it is taken to have it.
     private_dns_name : str
         The runtime's own name, ``runtime.sagemaker.<region>...`` or
         ``runtime-fips.sagemaker.<region>...``. Clients call the first by themselves, and the
@@ -91,6 +94,7 @@ class RuntimePrivateLink(Construct):
     ports: tuple[int, ...]
     fips: bool
     private_dns: bool
+    private_dns_known: bool = True
     _policy: LinkPolicy | None
 
     def __init__(
@@ -141,8 +145,7 @@ class RuntimePrivateLink(Construct):
             narrow_policy=narrow_policy,
             sagemaker_api=sagemaker_api,
         )
-        label = FIPS_LABEL if fips else LABEL
-        services = [f"sagemaker.{label}"] + ["sagemaker.api"] * sagemaker_api
+        label, services = FIPS_LABEL if fips else LABEL, options.services
         self.private_dns = options.takes_the_name
         if self.private_dns:
             if not network.dns_ready:
@@ -175,9 +178,9 @@ class RuntimePrivateLink(Construct):
         self._connections = group.connections
         self.ports = _ports(bidirectional_streaming)
         self.fips = fips
-        narrow = network.own_vpc if narrow_policy is None else narrow_policy
+        narrow = options.narrow(own_vpc=network.own_vpc)
         self._policy = None
-        if options.polices:
+        if narrow is not None:
             self._policy = LinkPolicy(
                 self,
                 cast(ec2.CfnVPCEndpoint, endpoint.node.default_child),
@@ -185,8 +188,10 @@ class RuntimePrivateLink(Construct):
                 bidirectional_streaming=bidirectional_streaming,
                 openai=openai,
             )
-        if private_dns is None and not network.own_vpc:
-            warn_of_takeover(self, services, narrow=narrow if options.polices else None)
+        if options.takes_over_unasked(own_vpc=network.own_vpc):
+            region = region_of(self)
+            known = None if is_token(region) else region
+            warn(self, "privateDnsTakesOver", takeover(services, known, narrow=narrow))
         if hosted_zone_vpcs:
             hosted_zone_id, name = dns_entry(endpoint)
             self._serve_other_vpcs(hosted_zone_vpcs, name, hosted_zone_id)
@@ -253,6 +258,8 @@ class RuntimePrivateLink(Construct):
         link.private_dns = (
             has_private_dns(interface_endpoint) if private_dns is None else private_dns
         )
+        made_here = isinstance(interface_endpoint.node.default_child, ec2.CfnVPCEndpoint)
+        link.private_dns_known = private_dns is not None or made_here
         if not link.private_dns and regional_dns_name is None:
             raise NO_NAME_WITHOUT_PRIVATE_DNS.error(
                 got="private_dns=False without regional_dns_name",

@@ -251,6 +251,27 @@ class PrivateLinkOptions(Options):
         return self.interface_endpoint_id is None and self.private_dns is not False
 
     @property
+    def known_private_dns(self) -> bool | None:
+        """Whether the interface endpoint has private DNS; None of one that exists."""
+        return None if self.interface_endpoint_id else self.takes_the_name
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """The services of the new interface endpoints."""
+        runtime = "sagemaker.runtime-fips" if self.fips else "sagemaker.runtime"
+        return (runtime, "sagemaker.api") if self.sagemaker_api else (runtime,)
+
+    def takes_over_unasked(self, *, own_vpc: bool) -> bool:
+        """Whether a VPC's other callers meet private DNS that nobody has stated."""
+        return not own_vpc and self.takes_the_name and self.private_dns is None
+
+    def narrow(self, *, own_vpc: bool) -> bool | None:
+        """Whether the policy of a new interface endpoint is narrow; None without a policy."""
+        if not self.polices:
+            return None
+        return own_vpc if self.narrow_policy is None else self.narrow_policy
+
+    @property
     def polices(self) -> bool:
         """Whether a new interface endpoint has a policy."""
         return not self.fips if self.endpoint_policy is None else self.endpoint_policy
@@ -259,7 +280,7 @@ class PrivateLinkOptions(Options):
         """Whether the policy of the interface endpoint is narrow; one that exists stays as it is."""
         if self.interface_endpoint_id:
             return False
-        return self.polices and (own_vpc if self.narrow_policy is None else self.narrow_policy)
+        return self.narrow(own_vpc=own_vpc) is True
 
     def _rules_of_policy(self) -> Iterator[Finding]:
         """A policy is narrow where there is one."""

@@ -48,7 +48,7 @@ from ..synthesis.construct_tree import path_below, path_of, region_of, stack_of
 from ..synthesis.template_values import check
 from .alarms import peak_tps_of, quiet_tps_of, shadow_alarms
 from .alarms import token_alarms as made_token_alarms
-from .network import link_of, network_of, zones_of
+from .network import known_private_dns, link_of, network_of, zones_of
 from .outputs import (
     CallerValue,
     explain_beside_template,
@@ -255,6 +255,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             period_objective=alarms.period_objective,
             least_first_tokens=alarms.tokens.minimum_requests,
             deployment=endpoint.deployment,
+            private_dns=known_private_dns(private_link, private_dns),
         )
         requests = requests_of(request, variant, variants, shadow, path)
         self.plans: dict[str, Plan] = plans_of(requests, plan, path)

@@ -131,3 +131,12 @@ def link_of(
         )
     private_link.check_serves(network, where)
     return private_link
+
+
+def known_private_dns(
+    private_link: RuntimePrivateLink | None, private_dns: bool | None
+) -> bool | None:
+    """Whether the interface endpoint has private DNS; None of one whose app does not say it."""
+    if private_link is None:
+        return private_dns is not False
+    return private_link.private_dns if private_link.private_dns_known else None

@@ -65,6 +65,7 @@ class EndpointRequest(LoadOptions):
         period_objective: What a service level objective holds the periods to; None without one.
         least_first_tokens: First tokens in five minutes below which no alarm on tokens goes off.
         deployment: How a new version takes over. Default: a canary, or all at once on Inf1.
+        private_dns: Whether the interface endpoint answers the runtime's own name; None where nobody says it. Default: yes.
 
     Raises:
         ConfigurationError: ``LLE1xx`` for zones, ``LLE432`` and ``LLE433`` for pools, ``LLE807`` for
@@ -89,6 +90,7 @@ class EndpointRequest(LoadOptions):
     period_objective: PeriodObjective | None = None
     least_first_tokens: int = 20
     deployment: DeploymentPolicy | None = None
+    private_dns: bool | None = True
 
     @property
     def request_size(self) -> RequestSize | None:

@@ -19,6 +19,7 @@ from .floor_explanations import explain_floors
 from .hub_serving import explain_hub_model
 from .plan import WARM_UP_MISS, WARM_UP_MOST, Plan
 from .plan_warnings import warnings_of
+from .private_dns import zone_hops
 from .summary import summary_of
 from .token_explanations import explain_token_alarms, explain_tokens, prefix_note
 from .variant_shares import AB_TESTING, SHADOWS
@@ -28,7 +29,6 @@ DEFAULT_POOL = 10  # botocore's max_pool_connections
 
 _GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
 _HOST_VPC = _GUIDE + "host-vpc.html"
-_PRIVATELINK = _GUIDE + "realtime-endpoints-privatelink.html"
 _OPTIONS = _GUIDE + "deploy-model-options.html"
 _INVOKE = AWS_DOCS + "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 _SIZING = AWS_DOCS + "/vpc/latest/userguide/subnet-sizing.html"
@@ -98,28 +98,7 @@ def _network(plan: Plan) -> Iterator[Decision]:
         inputs={"addresses": plan.addresses_per_subnet},
         source=_SIZING,
     )
-    yield Decision(
-        name="zone_hops_caller_to_interface_endpoint",
-        value="0 to 1",
-        unit="hops",
-        rule="an interface endpoint in every client zone; by SageMaker's page private DNS answers "
-        "with the caller's own zone, by PrivateLink's general page round robin",
-        inputs={"client zones": len(zones)},
-        source=_PRIVATELINK,
-        note="not seen on AWS: check what the name resolves to in each zone; the zonal DNS names "
-        "hold callers to a zone in any case",
-    )
-    yield Decision(
-        name="zone_hops_interface_endpoint_to_instance",
-        value="0 to 1",
-        unit="hops",
-        rule="an instance in every client zone; AWS says that private DNS keeps an invocation in "
-        "its zone, but not whether the routing strategy prefers it",
-        inputs={"minimum instances": plan.fleet.minimum, "client zones": len(zones)},
-        source=_PRIVATELINK,
-        note=f"if routing takes no account of zones, {1 - 1 / len(zones):.0%} of the requests "
-        "change zone",
-    )
+    yield from zone_hops(plan)
 
 
 def _instance_type(request: EndpointRequest) -> Decision:

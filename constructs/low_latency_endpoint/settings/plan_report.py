@@ -22,6 +22,7 @@ from ..plan.contradictions import contradicts
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
 from ..plan.plan import Plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED, no_objectives_in
+from ..plan.private_dns import OWN_NAMES, takeover
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
 from ..plan.token_explanations import NO_TOKEN_ALARMS
@@ -260,7 +261,12 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
         )
     if settings.alarm_topic_arn is None:
         yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
-    region = region_of(settings) or ""
+    region, own_vpc = region_of(settings) or "", settings.network.vpc_id is None
+    link = settings.private_link
+    if link.takes_over_unasked(own_vpc=own_vpc):
+        narrow = link.narrow(own_vpc=own_vpc)
+        text = takeover(link.services, region or None, narrow=narrow)
+        yield PlanWarning("private-dns-takes-over", text)
     if endpoint.alarms.service_level_objective is not None and not has_objectives(region):
         yield PlanWarning("no-service-level-objective", no_objectives_in(region))
     uris = [
@@ -301,6 +307,7 @@ class SharedResources:
     # requests in flight at the peaks of all endpoints together; None where one has no throughput
     connections: int | None
     interface_endpoints: int  # that the stack makes, each with an address in each client zone
+    private_dns: bool | None  # whether the runtime's own name leads to it; None where it exists
 
     def lines(self) -> list[tuple[str, str]]:
         """What, and how much of it."""
@@ -334,6 +341,7 @@ class SharedResources:
             (
                 "Links",
                 f"{links} interface endpoint{'s' if links > 1 else ''} in {zones} zones"
+                + (f"; {OWN_NAMES}" if self.private_dns is False else "")
                 if links
                 else "an interface endpoint that exists",
             )
@@ -350,6 +358,7 @@ class SharedResources:
             "quotas": [quota._asdict() for quota in self.quotas],
             "connections": self.connections,
             "interface_endpoints": self.interface_endpoints,
+            "private_dns": self.private_dns,
         }
 
 
@@ -381,5 +390,6 @@ def shared_resources(settings: Settings) -> SharedResources:
         instances,
         tuple(QuotaNeed(name, *needs[name]) for name in sorted(needs)),
         None if None in flying else sum(count or 0 for count in flying),
-        0 if link.interface_endpoint_id else 2 if link.sagemaker_api else 1,
+        0 if link.interface_endpoint_id else len(link.services),
+        link.known_private_dns,
     )

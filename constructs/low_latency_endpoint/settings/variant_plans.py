@@ -141,7 +141,7 @@ def _endpoint(settings: Settings, key: str) -> EndpointSettings:
 
 def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRequest:
     """What the endpoint as a whole asks for, were its first variant alone."""
-    return taken(
+    request = taken(
         EndpointRequest,
         endpoint,
         client_zones=settings.client_zones.zones,
@@ -163,6 +163,9 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         least_first_tokens=endpoint.alarms.tokens.minimum_requests,
         deployment=endpoint.deployment,
     )
+    known = settings.private_link.known_private_dns
+    # None says that nobody knows it, and `taken` leaves None out.
+    return request if known else replace(request, private_dns=known)
 
 
 def _shares(endpoint: EndpointSettings) -> dict[str, VariantShare]:
