@@ -450,14 +450,14 @@ CASES = [
             ("pass", GROUP, ({"UserIdGroupPairs": [{"GroupId": GROUP}]},)),
         )
     ),
-    passes("LLV304", "nothing else"),
+    passes("LLV304", "by this account alone, and no other endpoint"),
     judged("fail", f"does not let & {NAME}", {**ALLOW, "Resource": ENDPOINTS + "other"}),
     judged("warn", "other endpoints and other accounts' principals", ALLOW),
     judged("warn", "other endpoints too", {**ALLOW, "Principal": {"AWS": f"{ROLES}:root"}}),
     judged("unknown", "aws:SourceVpc", FROM_VPC),
     judged(
         "pass",
-        "the account's other endpoints, as stated",
+        "by this account alone & other endpoints are not judged & as the template allows",
         {**MINE, "Resource": ENDPOINTS + "*"},
         GetTemplate=WIDE,
     ),
@@ -479,8 +479,8 @@ CASES = [
     *(
         judged(status, words, MINE, {**DENY, "Condition": {"StringNotEquals": {key: accounts}}})
         for status, words, key, accounts in (
-            ("pass", "nothing else", "aws:PrincipalAccount", "123456789012"),
-            ("pass", "nothing else", "aws:ResourceAccount", "123456789012"),
+            ("pass", "and no other endpoint", "aws:PrincipalAccount", "123456789012"),
+            ("pass", "and no other endpoint", "aws:ResourceAccount", "123456789012"),
             ("fail", "does not let", "aws:PrincipalAccount", ["210987654321", "111122223333"]),
         )
     ),

@@ -433,8 +433,9 @@ def callers_let_in(context: VerificationContext) -> Outcome:
 
 @endpoint_check(
     "LLV304",
-    "The endpoint policy allows calls to this endpoint, and to no other",
-    how=("A policy for all endpoints of the account passes if the template states it."),
+    "The endpoint policy allows calls to this endpoint, and to others only as the template does",
+    how="The template's policy is for all endpoints of the account in an existing VPC, unless "
+    "`narrow_policy` is stated; calls to those are then not judged.",
     source=_POLICY,
 )
 def policy_narrow(context: VerifiedEndpoint) -> Outcome | None:
@@ -489,5 +490,9 @@ def policy_narrow(context: VerifiedEndpoint) -> Outcome | None:
             f"the policy lets {name} be invoked by this account; what else it lets "
             f"through depends on what is not read here: {', '.join(doubts)}"
         )
-    rest = "and the account's other endpoints, as stated" if wide else "and nothing else"
-    return passed(f"the policy lets {name} be invoked by this account, {rest}")
+    rest = (
+        "; the account's other endpoints are not judged, as the template allows calls to them"
+        if wide
+        else ", and no other endpoint"
+    )
+    return passed(f"the policy lets {name} be invoked by this account alone{rest}")
