@@ -39,7 +39,7 @@ def stated_name(
 
     settings = load_settings(path)
     key = stated_key(settings, given, path)
-    return _name_at_aws(settings, key, profile, region), settings.region
+    return _name_of(settings, key, given, profile, region), settings.region
 
 
 def stated_key(settings: Settings, given: str | None, path: Path) -> str:
@@ -69,9 +69,7 @@ def stated_sides(
     given = next(iter(endpoints), None)
     several = [key for key, endpoint in settings.endpoints.items() if endpoint.variants]
     key = stated_key(settings, given, path) if given or not several else _only(several, path)
-    if given and given not in settings.endpoints:  # a name that the stack derived
-        return [settings.endpoints[key].endpoint_name or given], key
-    return [_name_at_aws(settings, key, profile, region)], key
+    return [_name_of(settings, key, given, profile, region)], key
 
 
 def _only(keys: Sequence[str], path: Path) -> str:
@@ -82,6 +80,15 @@ def _only(keys: Sequence[str], path: Path) -> str:
     raise SETTINGS_ENDPOINT.error(
         got="none named", allowed=f"one of {', '.join(keys)}", where=str(path)
     )
+
+
+def _name_of(
+    settings: Settings, key: str, given: str | None, profile: str | None, region: str | None
+) -> str:
+    """The name at AWS of a key; a given name that is no key is one that the stack derived."""
+    if given and given not in settings.endpoints:
+        return settings.endpoints[key].endpoint_name or given
+    return _name_at_aws(settings, key, profile, region)
 
 
 def _name_at_aws(settings: Settings, key: str, profile: str | None, region: str | None) -> str:

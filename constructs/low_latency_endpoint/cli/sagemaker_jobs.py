@@ -135,8 +135,9 @@ def recommend(chosen: RecommendOptions, options: JobOptions) -> None:
         endpoint = command.key
         if options.has_settings:
             endpoint, _ = stated_name(
-                options.settings, options.profile, options.region, command.key
+                options.settings, options.profile, options.region, options.endpoint
             )
+        _say_unknown(chosen.instance_type or ())
         request = jobs.recommendation_request(
             command.client,
             endpoint,
@@ -183,10 +184,12 @@ def optimize(chosen: OptimizeOptions, options: JobOptions) -> None:
     command = _JobCommand(options)
     name = options.job
     if not name:
+        instance_type = chosen.instance_type or command.endpoint.instance_type
+        _say_unknown([instance_type])
         request = jobs.optimization_request(
             command.endpoint,
             output=chosen.s3_output,
-            instance_type=chosen.instance_type or command.endpoint.instance_type,
+            instance_type=instance_type,
             quantize=chosen.quantize,
             compiles=chosen.compile,
         )
@@ -197,6 +200,15 @@ def optimize(chosen: OptimizeOptions, options: JobOptions) -> None:
     command.show(ended, sentences, {"s3_output": location})
     if chosen.write:
         command.write(jobs.adopt_optimized_model(ended, command.key, command.endpoint))
+
+
+def _say_unknown(instance_types: Sequence[str]) -> None:
+    """Warn of types that the table lacks, before AWS is asked: a newer type, or a typing error."""
+    from ..facts.instance_types import instance_facts, unchecked
+
+    for name in instance_types:
+        if instance_facts(name) is None:
+            typer.echo(f"Careful: {unchecked(name)}.", err=True)
 
 
 class _JobCommand:

@@ -108,3 +108,8 @@ def not_known(name: str) -> str:
 
     near = get_close_matches(name, instance_types(), n=1, cutoff=0.85)
     return f"{name} is not in this version's table{f' (did you mean {near[0]}?)' if near else ''}"
+
+
+def unchecked(name: str, what: str = "it") -> str:
+    """That nothing could be checked of a type that the table lacks: AWS adds types."""
+    return f"{not_known(name)}: nothing about {what} could be checked"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..account.calls import Account
-from ..account.endpoints import describe_model, read_endpoint
+from ..account.endpoints import describe_model, existing_endpoint, read_endpoint
 from ..account.sessions import ClientFactory, aws_errors_in_words
 from ..errors import rule
 from ..errors.findings import Place
@@ -96,7 +96,8 @@ INFERENCE_RECOMMENDATION = JobKind(
 MODEL_TO_TEST = rule(
     "LLR103",
     "a recommendation job needs one existing model",
-    fix="Deploy the stack first (make deploy).",
+    fix="Deploy the settings if their variant is not deployed. A variant of inference components has "
+    "no model of its own: name another endpoint.",
     source=API + "RecommendationJobInputConfig.html",
 )
 SAMPLE_PAYLOAD = text_form(
@@ -156,7 +157,7 @@ def recommendation_request(
 ) -> JobRequest:
     """Return the request of a Default job or, with instance types, of an Advanced one.
 
-    Raises LLR103, LLR107, LLE405 and the rules of images. AWS is asked for the deployed model alone,
+    Raises LLA101, LLR103, LLR107, LLE405 and the rules of images. AWS is asked for the deployed model alone,
     after all checks of what is stated.
     """
     SAMPLE_PAYLOAD.check(payload, "--payload")
@@ -241,10 +242,10 @@ def _deployed_model(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the model of a deployed variant and its network, as a request has them; and its images.
 
-    Raises LLR103.
+    Raises LLA101 and LLR103.
     """
-    endpoint = read_endpoint(account, endpoint_name)
-    variants = endpoint.variants if endpoint else {}
+    endpoint = read_endpoint(account, endpoint_name) or existing_endpoint(account, endpoint_name)
+    variants = endpoint.variants
     variant = variants.get(variant_name or next(iter(variants), ""))
     if variant is None or variant.model_name is None:
         named = f" {variant_name}" if variant_name else ""
@@ -252,7 +253,7 @@ def _deployed_model(
             got=f"no model of a variant{named} in endpoint {endpoint_name}",
             allowed="a deployed variant that has a model of its own",
         )
-    if endpoint and endpoint.update and not endpoint.update.by_aws:
+    if endpoint.update and not endpoint.update.by_aws:
         raise MODEL_TO_TEST.error(
             got=f"{endpoint_name}, which is {endpoint.update.words}: its model may be another one then",
             allowed="an endpoint that nothing updates",

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ..errors.frozen import dataclass
 from ..facts.images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
-from ..facts.instance_types import InstanceFacts, instance_facts, not_known
+from ..facts.instance_types import InstanceFacts, instance_facts, unchecked
 from ..facts.limits import IMAGE_URI, INFERENCE_AMI, INSTANCE_TYPE
 from ..facts.token_values import check_known
 from ..options.argument_kinds import checked_arguments
@@ -137,9 +137,7 @@ class Serving:
                 first = name == self.instance_type
                 yield PlanWarning(
                     "unknown-instance-type" + ("" if first else f"-{name}"),
-                    f"{not_known(name)}: nothing about "
-                    + ("its processors, accelerators and storage" if first else "it")
-                    + " could be checked",
+                    unchecked(name, "its processors, accelerators and storage" if first else "it"),
                 )
 
     def _uncertain_facts(self) -> Iterator[PlanWarning]:

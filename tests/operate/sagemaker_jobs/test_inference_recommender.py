@@ -21,7 +21,6 @@ from low_latency_endpoint.operate.sagemaker_jobs import (
 )
 from low_latency_endpoint.settings import EndpointSettings, load_settings, parse_settings
 from low_latency_endpoint.settings.yaml_editing import edited_yaml
-from tests.fake_aws import Refused
 from tests.pinned_models import EMBEDDER, written_lock
 from tests.refusals import refused
 
@@ -178,11 +177,10 @@ def test_which_model_an_endpoint_has_is_not_said_during_an_update(account: JobAc
 @pytest.mark.parametrize(
     ("operation", "answer"),
     [
-        ("DescribeEndpoint", Refused("ValidationException", "Could not find endpoint", 400)),
         ("DescribeEndpointConfig", {"ProductionVariants": [{"VariantName": "primary"}]}),
         ("DescribeEndpointConfig", {"ProductionVariants": [{**DEPLOYED, "VariantName": "other"}]}),
     ],
-    ids=["no endpoint", "inference components", "another variant"],
+    ids=["inference components", "another variant"],
 )
 def test_only_the_settings_own_model_is_tested(
     account: JobAccount, operation: str, answer: Any

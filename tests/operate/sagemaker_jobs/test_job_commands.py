@@ -95,6 +95,58 @@ def test_what_is_missing_without_a_settings_file(
     assert says in low_latency(*arguments, settings=None, ends=2).err
 
 
+MISSING = Refused("ValidationException", "Could not find endpoint", 400)
+UNNAMED = "client_zones: {ids: [use1-az1, use1-az2]}\nregion: us-east-1\nendpoints:\n  sentiment:\n"
+ALONE = f"""{UNNAMED}\
+    containers: [{{image: {{ecr: {{repository: chat}}}}}}]
+    instance_type: ml.m5.xlarge
+    latency: {{p99: 200ms}}
+"""
+
+
+@pytest.mark.parametrize("has_settings", [False, True])
+def test_an_endpoint_that_does_not_exist_is_told_with_those_that_do(
+    low_latency: Command,
+    account: JobAccount,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_settings: bool,
+) -> None:
+    """As by load-test and compare-routing; a settings file's only endpoint does not stand in for it."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "endpoint.yaml"
+    path.write_text(ALONE)
+    account.answers["sagemaker.DescribeEndpoint"] = MISSING
+    account.answers["sagemaker.ListEndpoints"] = {"Endpoints": [{"EndpointName": "not-here"}]}
+    arguments = ("recommend", "nothere", "--target", "p99=200ms", *START, "--yes")
+    done = low_latency(*arguments, settings=path if has_settings else None, ends=2)
+    assert {"EndpointName": "nothere"} in account.sent("sagemaker.DescribeEndpoint")
+    assert "LLA101" in done.err
+    assert "not-here" in done.err
+    assert "Deploy" not in done.err
+    assert account.sent(CREATE) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ml.bogus.large", "ml.bogus.large is not in this version's table"),
+        ("ml.c6i.4xlarg", "did you mean ml.c6i.4xlarge?"),
+        ("ml.c6i.4xlarge", ""),
+    ],
+)
+def test_a_type_that_is_not_known_is_told_before_aws_is_asked(
+    low_latency: Command, account: JobAccount, name: str, said: str
+) -> None:
+    """AWS adds types, so it is a warning; it comes before an error of what is asked next."""
+    account.answers["sagemaker.DescribeEndpoint"] = MISSING
+    account.answers["sagemaker.ListEndpoints"] = {"Endpoints": []}
+    done = low_latency("recommend", "-t", name, *START, "--yes", ends=2)
+    warned = [line for line in done.err.splitlines() if line.startswith("Careful: ")]
+    assert len(warned) == bool(said)
+    assert said in "".join(warned)
+
+
 def test_a_given_target_goes_before_that_of_the_settings(
     low_latency: Command, account: JobAccount
 ) -> None:
