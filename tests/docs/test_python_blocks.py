@@ -7,6 +7,7 @@ of in-your-app.md and load-tests.md do, in tests of their own.
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
 import inspect
 import re
@@ -82,3 +83,45 @@ def test_pages_have_python_and_mistakes_are_found() -> None:
     assert len(BLOCKS) > 40
     wrong = "LatencyTarget(p99=1, p42=2); EndpointOptions(endpoint_name='a')"
     assert list(_wrong_keywords(ast.parse(wrong))) == ["LatencyTarget takes no p42"]
+
+
+def _variants(text: str) -> Iterator[ast.Call]:
+    """The production variants that a sample makes, but for those whose arguments are elided."""
+    for node in ast.walk(ast.parse(textwrap.dedent(text))):
+        named = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "ProductionVariant"
+        if named and not any(_is_elided(value) for value in node.args):
+            yield node
+
+
+def _is_elided(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is ...
+
+
+def _docstring_samples() -> Iterator[Any]:
+    """The examples in the docstrings of the library."""
+    for path in sorted((ROOT / "constructs").rglob("*.py")):
+        text = path.read_text("utf-8")
+        nodes = ast.walk(ast.parse(text)) if "ProductionVariant(" in text else ()
+        documented = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        docstrings = [ast.get_docstring(node) or "" for node in documented]
+        for example in doctest.DocTestParser().get_examples("\n\n".join(docstrings)):
+            yield pytest.param(example.source, id=f"{path.stem}-{example.lineno}")
+
+
+SAMPLES = [
+    *(pytest.param(each.values[1], id=each.id) for each in BLOCKS),
+    *(
+        pytest.param(path.read_text("utf-8"), id=path.name)
+        for path in sorted((ROOT / "examples").glob("*.py"))
+    ),
+    *_docstring_samples(),
+]
+
+
+@pytest.mark.parametrize(
+    "sample", [each for each in SAMPLES if "ProductionVariant(" in each.values[0]]
+)
+def test_a_variant_of_a_sample_states_its_routing(sample: str) -> None:
+    """Without it SageMaker routes at random, which is not what this library's pages advise."""
+    for variant in _variants(sample):
+        assert "routing" in [keyword.arg for keyword in variant.keywords], ast.unparse(variant)

@@ -82,7 +82,8 @@ class ComponentHost(HostedInNetwork):
     >>> host = ComponentHost(stack, "Host", network=network, min_instances=1, max_instances=4)
     >>> configuration = EndpointConfiguration(stack, "Configuration", variants=[
     ...     ProductionVariant(model=host, instance_type="ml.g5.12xlarge",
-    ...                       initial_instance_count=1)])
+    ...                       initial_instance_count=1,
+    ...                       routing=RoutingStrategy.LEAST_OUTSTANDING_REQUESTS)])
     >>> endpoint = Endpoint(stack, "Endpoint", configuration=configuration)
     >>> model = Model(stack, "Llama", network=network, role=host.role, containers=[
     ...     Container.from_dlc("djl-inference", "0.36.0-lmi28.0.0-cu130",

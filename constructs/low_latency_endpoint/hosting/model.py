@@ -207,11 +207,12 @@ class Model(HostedInNetwork):
         Examples:
             >>> from aws_cdk import App, Stack
             >>> from low_latency_endpoint import (
-            ...     EndpointConfiguration, InstanceType, Model, ProductionVariant)
+            ...     EndpointConfiguration, InstanceType, Model, ProductionVariant, RoutingStrategy)
             >>> stack = Stack(App(), "Serving")
             >>> model = Model.from_model_name(stack, "Approved", "fraud-2026-11-20")
             >>> configuration = EndpointConfiguration(stack, "Configuration", variants=[
-            ...     ProductionVariant(model=model, instance_type=InstanceType("ml.m5.xlarge"))])
+            ...     ProductionVariant(model=model, instance_type=InstanceType("ml.m5.xlarge"),
+            ...                       routing=RoutingStrategy.LEAST_OUTSTANDING_REQUESTS)])
         """
         return ImportedModel(
             scope, id, model_name=model_name, role=role, images=images, shape=shape, network=network

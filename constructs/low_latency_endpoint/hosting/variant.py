@@ -107,7 +107,7 @@ class ProductionVariant(VariantOptions):
         instance_pools: Instead of ``instance_type``: up to five types, tried by priority.
         initial_instance_count: Instances at the first deployment, by default 2 so that two zones serve; scaling owns the number afterwards.
         name: As for :class:`VariantOptions`.
-        routing: As for :class:`VariantOptions`.
+        routing: As for :class:`VariantOptions`, but by default SageMaker's own strategy, RANDOM: the template has no RoutingConfig.
         startup_health_check_timeout: As for :class:`VariantOptions`.
         model_data_download_timeout: As for :class:`VariantOptions`.
         volume_size_gib: As for :class:`VariantOptions`.
