@@ -91,7 +91,7 @@ def test_the_texts_are_found() -> None:
     assert set(ANYWHERE) - {"list"} <= names
     assert {"preflight", "plan"} <= names
     where = {path for path, _, _ in FOUND}
-    assert {"operate/diagnose/causes.yaml", "load_test/search/saturation.py"} <= where
+    assert {"operate/diagnose/causes.yaml", "load_test/search/verdict_texts.py"} <= where
 
 
 def test_what_needs_a_settings_file_says_so() -> None:

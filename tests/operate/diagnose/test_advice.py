@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -200,3 +201,21 @@ def test_what_is_busy_without_requests_is_not_busy_for_them(quiet: float, run: R
     (finding,) = run(scenario).findings
     keys = {change.key for change in finding.changes}
     assert ("instance_type" in keys) == (quiet < 5)
+
+
+_WAITS = [fault for fault in FAULTS if fault.finding in ("LLD111", "LLD112")]
+
+
+@pytest.mark.parametrize("routing", ["RANDOM", "LEAST_OUTSTANDING_REQUESTS"])
+@pytest.mark.parametrize("fault", _WAITS, ids=str)
+def test_random_routing_is_named_where_requests_may_wait(
+    fault: Fault, routing: str, run: Run
+) -> None:
+    """CloudWatch does not tell the model's own time from a wait behind another request."""
+    scenario = replace(fault.scenario(), routing=routing)
+    found = [finding for finding in run(scenario).findings if finding.id == fault.finding]
+    several = min(map(scenario.instances, range(scenario.minutes))) > 1
+    for finding in found:
+        named = [change for change in finding.changes if change.key == "routing"]
+        assert bool(named) == (several and routing == "RANDOM")
+        assert all("compare-routing" in change.why for change in named)

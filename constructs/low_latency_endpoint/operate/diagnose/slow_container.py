@@ -198,6 +198,7 @@ def queueing(
         why = "scales on requests in flight, queued ones too; the target is what one instance works on"
         by_concurrency = f"{{metric: concurrency, concurrency_target: {stated or '...'}}}"
         changes.append(Remedy("scaling", why, by_concurrency))
+    changes += _of_random_routing(view)
     confidence = "high" if sure else "medium"
     words = "; ".join(filter(None, texts))
     finding = view.cause(
@@ -256,6 +257,17 @@ def growing_queue(view: VariantView) -> Iterator[Finding]:
             words = f"Since {named(view, new)}: roll back if the previous version served this load."
             found = replace(found, besides=words)
         yield found
+
+
+def _of_random_routing(view: VariantView) -> list[Remedy]:
+    """The other strategy, where requests may wait at one instance while another is free."""
+    if view.variant.routing != "RANDOM" or (view.variant.current_instances or 0) <= 1:
+        return []
+    why = (
+        f"{view.routing_words}, sends requests to an instance where others wait, too; `low-latency "
+        "compare-routing` measures both on your model"
+    )
+    return [Remedy("routing", why, "least_outstanding_requests")]
 
 
 def _stated_workers(view: VariantView) -> str | None:
@@ -336,7 +348,12 @@ def _slow_model(view: VariantView, compared: Contrast) -> Finding:
     shown = [Evidence(each) for each in (bound, compared.words) if each]
     confidence = "medium" if bound else "low"
     finding = view.cause(
-        "LLD112", *view.slow_evidence(), words, *shown, confidence=confidence, first=changes
+        "LLD112",
+        *view.slow_evidence(),
+        words,
+        *shown,
+        confidence=confidence,
+        first=[*changes, *_of_random_routing(view)],
     )
     if not bound:
         return replace(finding, besides=f"{_NOT_BOUND} {finding.besides}")
