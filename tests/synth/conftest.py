@@ -80,8 +80,16 @@ def texts_for_people(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     for method in ("add_warning_v2", "add_warning", "add_error", "add_info", "add_info_v2"):
         recorded(cdk.Annotations, method)
-    recorded(ConfigurationError, "__init__")
+    raised: list[ConfigurationError] = []
+    made = ConfigurationError.__init__
+
+    def raises(self: ConfigurationError, **given: Any) -> None:
+        made(self, **given)
+        raised.append(self)
+
+    monkeypatch.setattr(ConfigurationError, "__init__", raises)
     yield said
+    said.extend(map(str, raised))
     assert [text for text in said if TOKEN in text] == []
 
 

@@ -90,6 +90,23 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[close[0]]}?" if close else ""
 
 
+_TOKEN = re.compile(r"[$#]\{Token\[([^\]]*)\]\}")
+
+
+def without_tokens(text: str) -> str:
+    """A text for people, with words in place of CDK's tokens, whose numbers say nothing to them.
+
+    >>> without_tokens("s3.${Token[AWS.URLSuffix.1]}, ${Token[TOKEN.24]}")
+    's3.<AWS::URLSuffix>, <known at deployment>'
+    """
+
+    def words(token: re.Match[str]) -> str:
+        kind, _, name = token[1].partition(".")
+        return f"<AWS::{name.partition('.')[0]}>" if kind == "AWS" else "<known at deployment>"
+
+    return _TOKEN.sub(words, text)
+
+
 def shortened(text: str, longest: int = LONGEST_GOT) -> str:
     """The text, or its begin and its length where it has more characters than a message shows.
 
@@ -136,12 +153,12 @@ class ConfigurationError(LowLatencyEndpointError):
         where: str = "",
     ) -> None:
         self.code = code
-        self.what = what
-        self.got = shortened(got if isinstance(got, str) else repr(got))
-        self.allowed = allowed if isinstance(allowed, str) else repr(allowed)
-        self.fix = fix
+        self.what = without_tokens(what)
+        self.got = shortened(without_tokens(got if isinstance(got, str) else repr(got)))
+        self.allowed = without_tokens(allowed if isinstance(allowed, str) else repr(allowed))
+        self.fix = without_tokens(fix)
         self.source = source
-        self.where = where
+        self.where = without_tokens(where)
         super().__init__(str(self))
 
     def __str__(self) -> str:

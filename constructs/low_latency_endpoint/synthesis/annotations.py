@@ -12,6 +12,7 @@ import jsii
 from aws_cdk import Annotations
 from constructs import IConstruct, IValidation
 
+from ..errors import without_tokens
 from .construct_tree import kept, root_of, stack_of
 from .template_values import is_token, known_at_synth, pseudo_parameters
 
@@ -94,4 +95,5 @@ def warn(construct: IConstruct, id: str, message: str) -> None:
 
     Not with CDK's newer Validations, whose warnings ``acknowledge_warning`` does not find.
     """
-    Annotations.of(construct).add_warning_v2(f"low-latency-endpoint:{id}", message)
+    text = without_tokens(message)
+    Annotations.of(construct).add_warning_v2(f"low-latency-endpoint:{id}", text)
