@@ -148,6 +148,30 @@ def test_a_minute_that_an_overload_fills_in_part_belongs_to_it(
     assert re.search(r"CPU at 9[5-9] % of the whole instance", words)
 
 
+@pytest.mark.parametrize("used", [3, 25, 45, 60])
+@pytest.mark.parametrize("errors", [0.2, 0.5, 0.9])
+def test_a_load_that_ends_in_a_minute_tells_nothing_of_its_use(
+    used: float, errors: float, run: Run
+) -> None:
+    """Most of the errors come in its last, highest step, which ends within a minute of CloudWatch."""
+    last = _START + 5
+    rates = {last - 2: 20, last - 1: 29, last: 30}
+    cpu = {last - 1: 92, last: used}
+    failing = {last - 1: 0.05, last: errors}
+    scenario = _loaded(
+        "deployment",
+        3,
+        0,
+        "5XX at full CPU",
+        tps=lambda m: rates.get(m, 0),
+        cpu=lambda m: cpu.get(m, 3),
+        latency=lambda m, i: 900 if m in cpu else 40,
+        errors={"Invocation5XXErrors": lambda m: failing.get(m, 0)},
+    )
+    (found,) = run(scenario).findings
+    assert found.id in ("LLD401", "LLD105")
+
+
 def test_full_processors_are_never_called_not_full(run: Run) -> None:
     """One request at a time fills the instance: no request waits for another.
 

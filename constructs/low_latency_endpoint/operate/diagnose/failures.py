@@ -223,18 +223,30 @@ def _belongs(view: VariantView, failed: Series, full: Series, time: datetime) ->
     """Whether the errors of a period come from the full instances of a period beside it.
 
     It is nearly full, or has no more errors than its part of a full one. Errors that begin or end in
-    this period may be twice as many: callers who are refused come again at once.
+    this period may be twice as many: callers who are refused come again at once. Where the load itself
+    begins or ends in it, its use is a mean with the idle rest and says nothing.
     """
     before, after = time - view.period, time + view.period
     beside = full.only((before, after)).max
     if not beside or not failed.points[time]:
         return False
     used = _used(view, time)
-    if used >= const.NEARLY_FULL_PERCENT:
+    if used >= const.NEARLY_FULL_PERCENT or _is_filled_in_part(view, full, time):
         return True
     begins_or_ends = not (failed.points.get(before) and failed.points.get(after))
     most = 2 * beside if begins_or_ends else used / 100 * beside
     return failed.points[time] <= most
+
+
+def _is_filled_in_part(view: VariantView, full: Series, time: datetime) -> bool:
+    """Whether hardly any requests came on the side of a period where no full one is."""
+    came = view.get("Invocations", "Sum").points
+    sides = (time - view.period, time + view.period)
+    return any(
+        came.get(side, 0) < const.FEW_OF_LOAD * came.get(time, 0)
+        for side in sides
+        if side not in full.points
+    )
 
 
 def _count(view: VariantView, failed: Series, words: str, share: float) -> Evidence:

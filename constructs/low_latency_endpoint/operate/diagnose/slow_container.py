@@ -32,8 +32,8 @@ _NOT_BOUND = (
 )
 _OTHER_TYPES = "`low-latency recommend` load-tests instance types with your requests."
 _QUEUE_OR_DEPENDENCY = (
-    "If the container calls nothing that can be slow, requests queue for its workers: then more workers "
-    "or instances help. A longer window (--since) with quiet hours in it tells the two apart."
+    "If the container calls nothing that can be slow, and its own code does not wait, requests queue for "
+    "its workers: then more workers or instances help. A longer window (--since) with quiet hours in it tells the two apart."
 )
 
 

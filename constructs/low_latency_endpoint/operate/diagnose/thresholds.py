@@ -58,6 +58,7 @@ TOO_MUCH_LOAD, TOO_MUCH_IN_FLIGHT = 1.2, 1.5  # times the target: the load alone
 PASSED = 1.05  # times the target, where the instances are full: scaling has a reason to act
 SAME_LOAD = 1.25  # up to which it is the same; from which a rhythm is the callers'
 WAVES, NO_TREND = 1.6, 0.3  # the same of a load that goes up and down: Kendall's tau at most
+FEW_OF_LOAD = 0.1  # of a period's requests: beside it the load begins or ends (assumed)
 SAME_RATE = 1.1  # rate or utilization is the same
 MORE_ARRIVALS, EVEN = 1.2, 0.06  # what comes differs by more, and what a limit lets in by less
 SPIKE = 3.0  # times the median traffic
