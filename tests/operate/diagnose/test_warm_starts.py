@@ -148,6 +148,29 @@ def test_a_minute_that_an_overload_fills_in_part_belongs_to_it(
     assert re.search(r"CPU at 9[5-9] % of the whole instance", words)
 
 
+@pytest.mark.parametrize("stray", [0.0, 0.001, 0.01])
+@pytest.mark.parametrize("used", [40, 50, 65])
+def test_a_stray_error_after_an_overload_changes_nothing(
+    used: float, stray: float, run: Run
+) -> None:
+    """60 a second for 90 seconds, then 20: the second minute is full for half of its time."""
+    first = _START + 3
+    rates = {first: 55, first + 1: 45}
+    cpu = {first: 95, first + 1: used}
+    failing = {first: 0.17, first + 1: 0.19, first + 2: stray}
+    scenario = _loaded(
+        "deployment",
+        3,
+        0,
+        "5XX at full CPU",
+        tps=lambda m: rates.get(m, 0 if m < first else 20),
+        cpu=lambda m: cpu.get(m, 3 if m < first else 38),
+        errors={"Invocation5XXErrors": lambda m: failing.get(m, 0)},
+    )
+    (found,) = run(scenario).findings
+    assert found.id == "LLD401"
+
+
 @pytest.mark.parametrize("used", [3, 25, 45, 60])
 @pytest.mark.parametrize("errors", [0.2, 0.5, 0.9])
 def test_a_load_that_ends_in_a_minute_tells_nothing_of_its_use(

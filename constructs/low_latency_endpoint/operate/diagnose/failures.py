@@ -233,7 +233,8 @@ def _belongs(view: VariantView, failed: Series, full: Series, time: datetime) ->
     used = _used(view, time)
     if used >= const.NEARLY_FULL_PERCENT or _is_filled_in_part(view, full, time):
         return True
-    begins_or_ends = not (failed.points.get(before) and failed.points.get(after))
+    fewest = min(failed.points.get(side, 0.0) for side in (before, after))
+    begins_or_ends = fewest < const.FEW_BESIDE * failed.points[time]
     most = 2 * beside if begins_or_ends else used / 100 * beside
     return failed.points[time] <= most
 
@@ -243,7 +244,7 @@ def _is_filled_in_part(view: VariantView, full: Series, time: datetime) -> bool:
     came = view.get("Invocations", "Sum").points
     sides = (time - view.period, time + view.period)
     return any(
-        came.get(side, 0) < const.FEW_OF_LOAD * came.get(time, 0)
+        came.get(side, 0) < const.FEW_BESIDE * came.get(time, 0)
         for side in sides
         if side not in full.points
     )
