@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
+from ..facts.zones import dns_suffix
 from .calls import Account
 
 _DEAD = ("deleting", "deleted", "rejected", "failed", "expired")
@@ -58,9 +59,8 @@ def resolve(name: str) -> list[str]:
 
 
 def runtime_name(account: Account, *, fips: bool) -> str:
-    """The runtime's own name, which callers use, in the account's partition and region."""
-    suffix = "amazonaws.com.cn" if account.partition() == "aws-cn" else "amazonaws.com"
-    return f"runtime{'-fips' * fips}.sagemaker.{account.region}.{suffix}"
+    """The runtime's own name, which callers use, in the account's region."""
+    return f"runtime{'-fips' * fips}.sagemaker.{account.region}.{dns_suffix(account.region)}"
 
 
 def describe_zones(account: Account) -> list[Mapping[str, Any]]:
