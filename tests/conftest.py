@@ -11,6 +11,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+import boto3
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -63,6 +64,15 @@ class _LocustStaysOut(MetaPathFinder, Loader):
 
 
 sys.meta_path.insert(0, _LocustStaysOut())
+
+
+@pytest.fixture(autouse=True)
+def own_default_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test call with the credentials of the test before.
+
+    boto3 keeps the session of its first client, with what that found in the environment.
+    """
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:

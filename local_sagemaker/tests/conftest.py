@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+import boto3
 import pytest
 from hypothesis import HealthCheck, settings
 from roles_under_test import HOSTING, document
@@ -34,6 +35,16 @@ os.environ.update(
 )
 # Nobody starts EC2 instances: moto need not make its images anew for each local AWS.
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
+
+
+@pytest.fixture(autouse=True)
+def own_default_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test call with the credentials of the test before.
+
+    boto3 keeps the session of its first client, with what that found in the environment.
+    """
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+
 
 _numbers = itertools.count(1)
 
