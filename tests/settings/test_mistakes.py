@@ -96,6 +96,16 @@ def test_settings_of_an_endpoint(code: str, endpoint: Lines) -> None:
     check(text_of({}, endpoint), code, endpoint, "sentiment")
 
 
+@pytest.mark.parametrize(
+    "tags", ["{'${Token[TOKEN.12]}': a}", "{'${Token[TOKEN.12]}': a, '${Token[TOKEN.12]}': a}"]
+)
+def test_a_token_in_a_file_is_shown_as_it_stands_there(tags: str) -> None:
+    """Whoever looks for it in the file must find it: what it stands for, nobody asks here."""
+    for _, error in mistakes(text_of({"tags": tags}, {})):
+        assert "${Token[TOKEN.12]}" in error.got
+        assert error.where == "tags.${Token[TOKEN.12]}"
+
+
 def test_a_bad_endpoint_key() -> None:
     text = text_of({}, {}).replace("sentiment:", "senti_ment:")
     assert problems(text) == [(3, "LLE915")]

@@ -51,7 +51,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.errors import ConfigurationError, ErrorRule
 from low_latency_endpoint.synthesis.construct_tree import alarm_name_of
 from tests.cdk_features import needs_cdk
 from tools.fuzzing.agreement import folder_of_files
@@ -81,13 +81,14 @@ def texts_for_people(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     for method in ("add_warning_v2", "add_warning", "add_error", "add_info", "add_info_v2"):
         recorded(cdk.Annotations, method)
     raised: list[ConfigurationError] = []
-    made = ConfigurationError.__init__
+    made = ErrorRule.error
 
-    def raises(self: ConfigurationError, **given: Any) -> None:
-        made(self, **given)
-        raised.append(self)
+    def raises(self: ErrorRule, **given: Any) -> ConfigurationError:
+        error = made(self, **given)
+        raised.append(error)
+        return error
 
-    monkeypatch.setattr(ConfigurationError, "__init__", raises)
+    monkeypatch.setattr(ErrorRule, "error", raises)
     yield said
     said.extend(map(str, raised))
     assert [text for text in said if TOKEN in text] == []

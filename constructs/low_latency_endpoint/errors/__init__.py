@@ -51,13 +51,25 @@ class ErrorRule(NamedTuple):
     def error(
         self, *, got: object, allowed: object, what: str = "", where: str = "", fix: str = ""
     ) -> ConfigurationError:
-        """Build (not raise) the error for one breach of this rule."""
+        """Build (not raise) the error for one breach of this rule, with words for CDK's tokens."""
         return ConfigurationError(
             code=self.code,
-            what=what or self.title,
+            what=without_tokens(what or self.title),
+            got=without_tokens(_text_of(got)),
+            allowed=without_tokens(_text_of(allowed)),
+            fix=without_tokens(fix or self.fix),
+            source=self.source,
+            where=without_tokens(where),
+        )
+
+    def error_as_written(self, *, got: str, allowed: str, where: str) -> ConfigurationError:
+        """Build the error for a text of a file, which readers must find there as it stands."""
+        return ConfigurationError(
+            code=self.code,
+            what=self.title,
             got=got,
             allowed=allowed,
-            fix=fix or self.fix,
+            fix=self.fix,
             source=self.source,
             where=where,
         )
@@ -88,6 +100,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = {re.sub(r"[-_]", "", each).lower(): each for each in known if each != name}
     close = get_close_matches(re.sub(r"[-_]", "", name).lower(), near, n=1)
     return f"Did you mean {near[close[0]]}?" if close else ""
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)
 
 
 _TOKEN = re.compile(r"[$#]\{Token\[([^\]]*)\]\}")
@@ -153,12 +169,12 @@ class ConfigurationError(LowLatencyEndpointError):
         where: str = "",
     ) -> None:
         self.code = code
-        self.what = without_tokens(what)
-        self.got = shortened(without_tokens(got if isinstance(got, str) else repr(got)))
-        self.allowed = without_tokens(allowed if isinstance(allowed, str) else repr(allowed))
-        self.fix = without_tokens(fix)
+        self.what = what
+        self.got = shortened(_text_of(got))
+        self.allowed = _text_of(allowed)
+        self.fix = fix
         self.source = source
-        self.where = without_tokens(where)
+        self.where = where
         super().__init__(str(self))
 
     def __str__(self) -> str:

@@ -347,7 +347,7 @@ class _Reader:
         self._problem(UNUSUAL_YAML, node, place, got, "plain keys and values")
 
     def _problem(self, rule: ErrorRule, node: Node, place: Place, got: str, allowed: str) -> None:
-        error = rule.error(got=got, allowed=allowed, where=path_of(place))
+        error = rule.error_as_written(got=got, allowed=allowed, where=path_of(place))
         self._source.problems.append((_line(node), error))
 
 
