@@ -71,6 +71,8 @@ def check(done: LoadTestRun, metrics: JoinedMetrics) -> None:
         assert found[0].kind in OF_ERRORS
     if not failed:
         assert found[0].kind not in OF_ERRORS
+    if any(step.judgement.errors for step in missed):
+        assert OF_ERRORS.intersection(each.kind for each in found)
 
 
 @settings(max_examples=60)
@@ -117,3 +119,15 @@ def test_a_short_queue_that_refuses_now_and_then_bounds_the_limit(
     first = next(each for each in verdicts(done, FLEET, metrics) if each.severity != "invalid")
     assert first.kind == "errors"
     assert "503" in first.evidence[0]
+
+
+@pytest.mark.parametrize("seed", [1, 3, 5, 6, 7])
+def test_what_fails_past_the_bound_is_named_too(seed: int) -> None:
+    """Waiting bounds the limit; a little more, and the full queue refuses requests."""
+    server = FakeGenerator(service=0.05, workers=4, queue_limit=10)
+    plan = SearchPlan(LatencyGoal({"p90": 0.08}), 5, instances=1, seed=seed)
+    done = run(limit_plan(plan), server)
+    assert not loaded_step(done).result.failed
+    check(done, JoinedMetrics())
+    errors = next(each for each in verdicts(done, FLEET, JoinedMetrics()) if each.kind == "errors")
+    assert errors.title.startswith("Requests fail at")

@@ -54,13 +54,7 @@ def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
 
     Where none of them was certain not to hold, the one that was only seen not to; else the highest.
     """
-    steps = [
-        step
-        for step in run.loads
-        if step.judgement.outcome != "client-bound" and not cause_of_most(step.result)
-    ]
-    if run.failure:  # of a step that it began in nothing is known
-        steps = [step for step in steps if not _by_others(run, step)]
+    steps = _steps_of_the_instances(run)
     missed = [step for step in steps if _bounds(run, step)]
     if missed:
         return min(missed, key=_load)
@@ -68,6 +62,18 @@ def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
     if broken:
         return min(broken, key=_load)
     return max(steps, key=_load, default=None)
+
+
+def _steps_of_the_instances(run: LoadTestRun) -> list[MeasuredStep]:
+    """The steps that say something of the instances, and not of who sent or of others."""
+    steps = [
+        step
+        for step in run.loads
+        if step.judgement.outcome != "client-bound" and not cause_of_most(step.result)
+    ]
+    if run.failure:  # of a step that it began in nothing is known
+        steps = [step for step in steps if not _by_others(run, step)]
+    return steps
 
 
 def _by_others(run: LoadTestRun, step: MeasuredStep) -> bool:
@@ -94,6 +100,16 @@ def _failed_too_often(run: LoadTestRun, step: MeasuredStep) -> bool:
     return step.judgement.errors or (
         _bounds(run, step) and result.failed > run.goal.allowed_errors * result.sent
     )
+
+
+def _failing_step(run: LoadTestRun, step: MeasuredStep) -> MeasuredStep:
+    """The lowest load, from this step's on, at which too many requests failed; else this step."""
+    failing = [
+        other
+        for other in _steps_of_the_instances(run)
+        if _load(other) >= _load(step) and _failed_too_often(run, other)
+    ]
+    return min(failing, key=_load, default=step)
 
 
 def concurrency(run: LoadTestRun, instances: int | None) -> int | None:
@@ -146,6 +162,9 @@ def verdicts(
             elif max(_used(window).values(), default=0.0) < SATURATED_PERCENT:
                 saturated.append(_not_saturated(step, window))
         found += saturated
+        failing = _failing_step(run, step)
+        if failing is not step:
+            found += _errors(run, failing, metrics.of(failing.result))
     order = ("invalid", "limit", "risk", "fine")
     found.sort(key=lambda verdict: order.index(verdict.severity))
     return (*ended, *found)
