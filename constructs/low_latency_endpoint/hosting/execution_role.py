@@ -82,7 +82,9 @@ class _DrainedInterfaces(TreePart):
             timeout_seconds=_LONGEST_RUN,
         )
         # Beside the role: one that names the function which has the role would be a circle.
-        may_invoke_itself = function.role.also("GoesOn", calling_function(function.arn), fixed=True)
+        may_invoke_itself = function.role.also(
+            "InvokesItself", calling_function(function.arn), fixed=True
+        )
         resource = CustomResource(
             self,
             "Resource",
@@ -152,7 +154,7 @@ class HostedInNetwork(IModel):
         interfaces = making_interfaces(own, network.vpc_id, placed.subnet_ids, placed.group_ids)
         self._needed: list[IDependable] = (
             [
-                self._allowed("Policy", hosting(own), fixed=True),
+                self._allowed("Hosting", hosting(own), fixed=True),
                 self._allowed("Version", [*interfaces, *statements]),
             ]
             if role is None

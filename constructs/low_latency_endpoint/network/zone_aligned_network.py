@@ -22,7 +22,14 @@ from ..options.network import DEFAULT_CIDR, ClientZones
 from ..plan.rights import Own, allow, closing_group, document
 from ..synthesis.annotations import acknowledge_wildcard_resources
 from ..synthesis.arns import bucket_arn
-from ..synthesis.construct_tree import TreePart, path_below, path_of, region_of
+from ..synthesis.construct_tree import (
+    TreePart,
+    path_below,
+    path_of,
+    region_of,
+    stack_name_of,
+    stack_of,
+)
 from ..synthesis.lambda_functions import custom_resource_function
 from ..synthesis.policy_documents import for_flow_logs, trust
 from ..synthesis.role_rights import RightsBefore, RoleRights
@@ -122,18 +129,20 @@ class ZoneAlignedNetwork(Construct):
         if subnet_prefix_length is not None:
             SUBNET_PREFIX_LENGTH.check(subnet_prefix_length, path)
         blocks = network_blocks(cidr, client_zones.zones, fleet, subnet_prefix_length, path)
+        # Not the path: `cdk refactor` can then move the network to another scope of its stack.
+        name = f"{stack_name_of(stack_of(self))}/{id}"
         vpc = ec2.CfnVPC(
             self,
             "Vpc",
             cidr_block=cidr,
             enable_dns_support=True,
             enable_dns_hostnames=True,
-            tags=[CfnTag(key="Name", value=path)],
+            tags=[CfnTag(key="Name", value=name)],
         )
         self.node.default_child = vpc
         vpc_id = vpc.ref
         table = ec2.CfnRouteTable(
-            self, "Routes", vpc_id=vpc_id, tags=[CfnTag(key="Name", value=path)]
+            self, "Routes", vpc_id=vpc_id, tags=[CfnTag(key="Name", value=name)]
         ).ref
         names = []
         associations = []
@@ -147,7 +156,7 @@ class ZoneAlignedNetwork(Construct):
                 availability_zone=None if client_zones.ids else zone,
                 availability_zone_id=zone if client_zones.ids else None,
                 map_public_ip_on_launch=False,
-                tags=[CfnTag(key="Name", value=f"{path}/{zone}")],
+                tags=[CfnTag(key="Name", value=f"{name}/{zone}")],
             )
             names.append(subnet.attr_availability_zone)
             self.subnet_ids.append(subnet.ref)

@@ -13,7 +13,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, Dependable, IConstruct, IDependable
 
 from ..plan.rights import ROLE_POLICIES_LENGTH, document, keys_apart, too_long
-from .construct_tree import TreePart, digest, digest_of, only_child, path_of, region_of, stack_of
+from .construct_tree import TreePart, digest, digest_below, only_child, path_of, region_of, stack_of
 from .policy_documents import sent_length
 from .template_values import is_token
 
@@ -29,7 +29,8 @@ class RoleRights:
 
     # Each policy's logical ID follows its content: an update makes the new policy before what needs
     # it, and CloudFormation's clean-up takes the former one away, when nothing serves with it any
-    # more.
+    # more. Its name follows the content alone, not the logical ID: `cdk refactor` moves resources
+    # whose properties are the same in both places.
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class RoleRights:
         """A policy with these statements; whatever needs the right has to depend on it."""
         parent = self.scope if self._name_end else scope or self.scope
         resolved = stack_of(parent).resolve(list(statements))
-        name = kind if fixed else f"{kind}{digest_of(resolved)}"
+        name = kind if fixed else f"{kind}{digest_below(parent, list(statements))}"
         if owner is not None:
             part = path_of(owner).removeprefix(f"{path_of(stack_of(owner))}/").partition("/")[0]
             if part not in self._owners:
@@ -118,15 +119,13 @@ class RoleRights:
             where = path_of(owner or parent)
             raise too_long(self._length, fits=max(len(self._owners) - 1, 0), where=where)
         if isinstance(self._role, iam.CfnRole):
-            policy = iam.CfnPolicy(
+            return iam.CfnPolicy(
                 parent, name, policy_name=name, roles=[self._role.ref], policy_document=content
             )
-            policy.policy_name = policy.logical_id
-            return policy
         attached = iam.Policy(
             parent,
             name,
-            policy_name=f"{name}-{self._name_end}" if self._name_end else None,
+            policy_name=f"{name}-{self._name_end}" if self._name_end else name,
             document=iam.PolicyDocument.from_json(content),
         )
         self._role.attach_inline_policy(attached)  # which a role imported as immutable leaves out
