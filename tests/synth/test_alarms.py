@@ -259,15 +259,22 @@ def watched(stack, template_of, alarms):
     return found
 
 
-def test_each_type_has_a_threshold_of_its_own(stack, pooled, template_of):
+def test_the_whole_and_each_type_have_thresholds(stack, pooled, template_of):
+    """The whole is watched too: a series by type may not exist, and then its alarm stays silent.
+
+    cloud-custodian/cloud-custodian#11078 found InstanceType only together with AvailabilityZone.
+    """
     alarms = alarms_on(
         stack, pooled(G5, M5), cpu_utilization=85, memory_utilization=90, gpu_utilization=80
     )
     assert watched(stack, template_of, alarms) == {
+        "primary/CPUUtilization/Average": (0.85 * 800,),
         f"primary/CPUUtilization/Average/{G5}": (0.85 * 4800, G5),
         f"primary/CPUUtilization/Average/{M5}": (0.85 * 800, M5),
+        "primary/MemoryUtilization/Average": (90,),
         f"primary/MemoryUtilization/Average/{G5}": (90, G5),
         f"primary/MemoryUtilization/Average/{M5}": (90, M5),
+        "primary/GPUUtilization/Average": (0.8 * 400,),
         f"primary/GPUUtilization/Average/{G5}": (0.8 * 400, G5),
     }
 
@@ -292,7 +299,7 @@ def test_severities_stay_apart(stack, pooled):
 def test_the_page_names_every_type(stack, pooled, template_of):
     alarms_on(stack, pooled(G5, M5), cpu_utilization=85)
     composite = template_of(stack).only("AWS::CloudWatch::CompositeAlarm")
-    assert str(composite["AlarmRule"]).count("'Ref'") == 2
+    assert str(composite["AlarmRule"]).count("'Ref'") == 3
 
 
 def test_rollback_alarms_watch_the_new_fleet_as_a_whole(stack, pooled, template_of):

@@ -270,28 +270,29 @@ class _Watch:
             percent: float | None = getattr(self._options, option)
             if percent is None:
                 continue
-            types = self._pool_types()
-            if types:
-                yield from self._utilization_by_type(metric, percent, means, types)
-                continue
             highest = self._highest(metric)
+            instance = (
+                "the smallest of the instance types" if self._pool_types() else "the instance"
+            )
             yield AlarmSpecification(
                 key=f"{metric}/Average",
                 metric=self._metric(metric, "Average"),
                 threshold=percent * (highest or 100) / 100,
-                when=f"{metric} is above {percent:g} % of the instance",
+                when=f"{metric} is above {percent:g} % of {instance}",
                 means=means,
                 look_first="invocations per instance against the scaling target",
                 unknown=() if highest else (metric,),
             )
+            yield from self._utilization_by_type(metric, percent, means)
 
     def _utilization_by_type(
-        self, metric: str, percent: float, means: str, types: Sequence[InstanceType]
+        self, metric: str, percent: float, means: str
     ) -> Iterator[AlarmSpecification]:
-        """One alarm for each type of the pools, with its own number of vCPUs and GPUs."""
-        for instance_type in types:
-            if metric.startswith("GPU") and not _may_have_gpus(instance_type):
-                continue
+        """One alarm more for each type of the pools, with its own number of vCPUs and GPUs."""
+        # Beside the variant's alarm, not in its place: AWS's page names the dimension of the type,
+        # but a catalog of a real account's series (cloud-custodian, September 2026) has none of
+        # these metrics with it, and an alarm without data never goes off.
+        for instance_type in _types_with(metric, self._pool_types()):
             highest = highest_utilization(metric, instance_type.name)
             yield AlarmSpecification(
                 key=f"{metric}/Average/{instance_type}",
@@ -321,7 +322,7 @@ class _Watch:
         """The metric's value on a full instance, for the smallest type of the variant."""
         highest_by_type = [
             highest_utilization(metric, instance_type.name)
-            for instance_type in self._variant.attributes.instance_types
+            for instance_type in _types_with(metric, self._variant.attributes.instance_types)
         ]
         known = [value for value in highest_by_type if value]
         return min(known) if known and len(known) == len(highest_by_type) else None
@@ -455,6 +456,13 @@ def _plain(number: float) -> str:
 def _stated(rate: float) -> str:
     """A rate that may be a token, in percent."""
     return "the stated share" if is_token(rate) else f"{rate * 100:g} %"
+
+
+def _types_with(metric: str, types: Sequence[InstanceType]) -> list[InstanceType]:
+    """The instance types that may publish the metric: a GPU's needs a GPU."""
+    if not metric.startswith("GPU"):
+        return list(types)
+    return [instance_type for instance_type in types if _may_have_gpus(instance_type)]
 
 
 def _may_have_gpus(instance_type: InstanceType) -> bool:

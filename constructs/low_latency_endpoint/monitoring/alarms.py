@@ -65,8 +65,9 @@ class LatencyAlarms(Construct):
     Missing data never alarms, except where silence is the fault. Every description says what the
     alarm means, what to look at first, and the command to run.
 
-    A variant with several instance pools has alarms on utilization for each instance type, which
-    has vCPUs and GPUs of its own, and on ModelLatency for each beside the whole.
+    A variant with several instance pools has alarms on utilization and on ModelLatency as a whole,
+    and beside them for each instance type, which has vCPUs and GPUs of its own. The whole is held
+    against the smallest type. Whether CloudWatch has series by type was not seen on AWS.
 
     A shadow variant has none of them: callers see nothing of it, so it pages nobody and rolls no
     deployment back. :class:`ShadowAlarms` compare it with production.
