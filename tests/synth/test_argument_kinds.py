@@ -765,7 +765,8 @@ def test_every_class_of_the_cdk_that_is_taken_is_tried():
         name
         for _, _, parameter in TRIED
         for name in re.findall(
-            r"\b(?:[a-z_0-9]+\.)?(?:I[A-Z]\w+|Schedule|SubnetSelection)\b", parameter.annotation
+            r"\b(?:[a-z_0-9]+\.)?(?:I[A-Z][a-z]\w*|Schedule|SubnetSelection)\b",
+            parameter.annotation,
         )
     }
     assert taken - CLASSES.keys() == {name for name in RIGHT if isinstance(name, str)}

@@ -478,6 +478,19 @@ row(
     "a variant with a model",
 )
 row(
+    "LLE452",
+    lambda w: w.host(scale_in="CONSOLIDATION", consolidation_cooldown=Duration.seconds(330)),
+    "5.5",
+    "5 to 1440",
+)
+row("LLE453", lambda w: w.host(scale_in="CONSOLIDATION", consolidation_step=101), "101", "1 to 100")
+row(
+    "LLE454",
+    lambda w: w.host(scale_in="IDLE_RELEASE", consolidation_step=2),
+    "IDLE_RELEASE",
+    "CONSOLIDATION",
+)
+row(
     "LLE447",
     lambda w: LatencyAlarms(w.stack, "A", endpoint=w.hosting()),
     "variant primary",

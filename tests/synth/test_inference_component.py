@@ -104,6 +104,46 @@ def test_placement_and_cache_are_left_to_sagemaker_unless_stated(made, template_
     assert stated["spread"]["DataCacheConfig"] == {"EnableCaching": True}
 
 
+@pytest.mark.parametrize(
+    ("stated", "policy"),
+    [
+        ({}, None),
+        ({"scale_in": "IDLE_RELEASE"}, {"Strategy": "IDLE_RELEASE"}),
+        (
+            {
+                "scale_in": "CONSOLIDATION",
+                "consolidation_cooldown": cdk.Duration.hours(2),
+                "consolidation_step": 3,
+            },
+            {"Strategy": "CONSOLIDATION", "CooldownInMinutes": 120, "MaximumStepSize": 3},
+        ),
+    ],
+)
+def test_how_instances_are_released(new_stack, parts, template_of, stated, policy):
+    """API reference, ProductionVariantManagedInstanceScalingScaleInPolicy."""
+    made = Parts(new_stack(), parts, **stated)
+    (variant,) = template_of(made.stack).only("AWS::SageMaker::EndpointConfig")[
+        "ProductionVariants"
+    ]
+    assert variant["ManagedInstanceScaling"].get("ScaleInPolicy") == policy
+
+
+def test_a_component_without_a_gpu_is_warned_of_on_gpus(made):
+    made.component("Cpu")
+    made.component("Gpu", accelerators=1)
+    assert "reserves no accelerator of ml.g5.12xlarge" in str(warnings_in(made.stack.node.find_child("Cpu")))
+    assert "accelerator" not in str(warnings_in(made.stack.node.find_child("Gpu")))
+
+
+def test_a_second_variant_of_a_host_is_warned_of(made, parts):
+    second = ProductionVariant(
+        model=made.host, name="b", instance_type="ml.g5.12xlarge", initial_instance_count=2
+    )
+    assert not warnings_in(made.stack, "Several variants use one ComponentHost")
+    parts.configuration(made.stack, "Two", variants=[made.variant, second])
+    assert warnings_in(made.stack, "Several variants use one ComponentHost")
+
+
 def test_the_order_of_things(made, template_of):
     """The role's rights before the configuration, the component before its scalable target."""
     scaling = made.component().scale(min_copies=1, max_copies=4)

@@ -50,7 +50,7 @@ for _group in CLASSES.values():
             if _each.option.planned:
                 PLANNED.append(_argument)
 ARGUMENTS = {(name, parameter.name): parameter for name, _, parameter in TRIED}
-MILLISECONDS = {"milliseconds": 1, "seconds": 1000, "days": 86_400_000}
+MILLISECONDS = {"minutes": 60_000, "milliseconds": 1, "seconds": 1000, "days": 86_400_000}
 
 
 def declared() -> dict[str, Limit]:

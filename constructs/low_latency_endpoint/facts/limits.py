@@ -289,6 +289,21 @@ MANAGED_INSTANCES = number_range(
     None,
     source=API + "ProductionVariantManagedInstanceScaling.html",
 )
+CONSOLIDATION_COOLDOWN = number_range(
+    "LLE452",
+    "the cooldown before copies are consolidated",
+    5,
+    1440,
+    unit="minutes",
+    source=API + "ProductionVariantManagedInstanceScalingScaleInPolicy.html",
+)
+CONSOLIDATION_STEP = number_range(
+    "LLE453",
+    "the number of instances that a consolidation releases at a time",
+    1,
+    100,
+    source=API + "ProductionVariantManagedInstanceScalingScaleInPolicy.html",
+)
 INSTANCE_POOL_COUNT = number_range("LLE413", "the number of instance pools", 1, 5, source=_VARIANT)
 INSTANCE_POOL_PRIORITY = number_range(
     "LLE414", "the priority of an instance pool", 1, 5, source=_VARIANT

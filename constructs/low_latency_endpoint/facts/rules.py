@@ -315,10 +315,17 @@ COMPONENTS_ARE_BY_THEMSELVES = rule(
 )
 ONE_COMPONENT_HOST = rule(
     "LLE448",
-    "the variants mix models and inference components",
-    fix="Give every variant the same ComponentHost, or give every variant a model. A "
-    "ComponentHost takes no instance pools and no shadow variant.",
-    source=API + "CreateEndpointConfig.html",
+    "this library does not offer such a variant of a ComponentHost",
+    fix="Use one variant with a ComponentHost and an instance_type, or give every variant a "
+    "model. This library counts how many copies fit onto one instance type, so a ComponentHost "
+    "takes no instance pools, which SageMaker would take; and no shadow variant.",
+    source=GUIDE + "realtime-endpoints-heterogeneous.html",
+)
+CONSOLIDATION_IS_OFF = rule(
+    "LLE454",
+    "a cooldown or a step of consolidation is given, but nothing consolidates",
+    fix="Pass scale_in='CONSOLIDATION', or leave both out.",
+    source=API + "ProductionVariantManagedInstanceScalingScaleInPolicy.html",
 )
 
 # --- 5 endpoint and deployments ----------------------------------------------------------------

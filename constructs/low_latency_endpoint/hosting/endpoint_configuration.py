@@ -117,7 +117,7 @@ class EndpointConfiguration(IEndpointConfiguration):
         path = path_below(self, scope, id)
         VARIANT_COUNT.check(len(variants), path)
         _check_variants(variants, path)
-        _check_hosts(variants, shadow, path)
+        _check_hosts(self, variants, shadow, path)
         if shadow is not None:
             _check_shadow(self, variants, shadow, path)
             variants = [*variants, shadow]
@@ -266,7 +266,10 @@ def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
 
 
 def _check_hosts(
-    variants: Sequence[ProductionVariant], shadow: ProductionVariant | None, where: str
+    scope: Construct,
+    variants: Sequence[ProductionVariant],
+    shadow: ProductionVariant | None,
+    where: str,
 ) -> None:
     """Refuse a host of inference components beside other models: they share one configuration."""
     every = [*variants, *([shadow] if shadow else [])]
@@ -281,6 +284,14 @@ def _check_hosts(
             got=f"variants {', '.join(variant.name for variant in every)}",
             allowed="one ComponentHost for all variants, each with an instance_type",
             where=where,
+        )
+    if hosts and len(variants) > 1:
+        warn(
+            scope,
+            "severalVariantsOfHost",
+            "Several variants use one ComponentHost. A user of AWS reports that SageMaker refuses "
+            "a second variant with inference components (cloud-custodian/cloud-custodian#11078); "
+            "AWS's pages do not say. Use one variant.",
         )
 
 

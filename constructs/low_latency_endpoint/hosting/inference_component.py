@@ -18,6 +18,8 @@ from ..facts.limits import (
     COMPONENT_CPUS,
     COMPONENT_MEMORY,
     COMPONENT_NAME,
+    CONSOLIDATION_COOLDOWN,
+    CONSOLIDATION_STEP,
     CONTAINER_STARTUP_SECONDS,
     COPIES,
     MANAGED_INSTANCES,
@@ -27,7 +29,12 @@ from ..facts.limits import (
     SCALING_TARGET,
 )
 from ..facts.metrics import check_statistic, metric_facts
-from ..facts.rules import COMPONENTS_NEED_A_HOST, METRIC_NOT_PUBLISHED, MORE_COPIES_THAN_MAXIMUM
+from ..facts.rules import (
+    COMPONENTS_NEED_A_HOST,
+    CONSOLIDATION_IS_OFF,
+    METRIC_NOT_PUBLISHED,
+    MORE_COPIES_THAN_MAXIMUM,
+)
 from ..network.vpc_endpoints import INVOKE_ACTIONS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
@@ -35,7 +42,7 @@ from ..options.option import Lasting
 from ..synthesis.annotations import warn
 from ..synthesis.arns import arn
 from ..synthesis.construct_tree import kept, name_of, path_below, path_of, stack_of
-from ..synthesis.template_values import check, check_seconds, is_token
+from ..synthesis.template_values import check, check_seconds, in_seconds, is_token
 from .component_room import ComponentCopies, SharedRoom
 from .endpoint import Endpoint
 from .endpoint_configuration import EndpointConfiguration, check_images
@@ -109,6 +116,9 @@ class ComponentHost(HostedInNetwork):
         role: iam.IRole | None = None,
         network_isolation: bool = False,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        scale_in: Literal["IDLE_RELEASE", "CONSOLIDATION"] | None = None,
+        consolidation_cooldown: Lasting | None = None,
+        consolidation_step: int | None = None,
     ) -> None:
         """Stands in a model's place in a variant, whose instances then hold inference components.
 
@@ -121,10 +131,14 @@ class ComponentHost(HostedInNetwork):
             role: Execution role of the endpoint configuration, which such an endpoint needs; by default a new one. Give the components' models the same one, ``Model(role=host.role)``: AWS does not say which of the two fetches images and data.
             network_isolation: No network calls from or to the containers; by default off. The models' should be the same.
             security_groups: By default the network's ``model_security_group``.
+            scale_in: ``IDLE_RELEASE`` releases instances without a copy. ``CONSOLIDATION`` also moves copies onto fewer instances, which costs less and lets copies start again elsewhere; their ``placement`` holds. By default as SageMaker does; AWS does not say which that is.
+            consolidation_cooldown: How long after the last change of the endpoint SageMaker looks for instances to consolidate, 5 minutes to a day in whole minutes; by default 20 minutes.
+            consolidation_step: The most instances that one consolidation releases, 1 to 100; by default 1.
 
         Raises:
             ConfigurationError: LLE106 and LLE444 for the numbers of instances, LLE621 for a
-                minimum above the maximum, LLE310, LLE807.
+                minimum above the maximum, LLE310, LLE807, LLE452 to LLE454 for how instances
+                are released.
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
@@ -148,13 +162,33 @@ class ComponentHost(HostedInNetwork):
             "EnableNetworkIsolation": network_isolation,
             "VpcConfig": {"SecurityGroupIds": placed.group_ids, "Subnets": placed.subnet_ids},
         }
-        self.variant_properties = {
-            "ManagedInstanceScaling": {
-                "Status": "ENABLED",
-                "MinInstanceCount": min_instances,
-                "MaxInstanceCount": max_instances,
-            }
+        managed: dict[str, Any] = {
+            "Status": "ENABLED",
+            "MinInstanceCount": min_instances,
+            "MaxInstanceCount": max_instances,
         }
+        policy = _scale_in_policy(scale_in, consolidation_cooldown, consolidation_step, path)
+        if policy:
+            managed["ScaleInPolicy"] = policy
+        self.variant_properties = {"ManagedInstanceScaling": managed}
+
+
+def _scale_in_policy(
+    strategy: str | None, cooldown: Lasting | None, step: int | None, where: str
+) -> dict[str, Any]:
+    """CloudFormation's ``ScaleInPolicy``; empty where SageMaker's default holds."""
+    consolidation: dict[str, Any] = {}
+    if cooldown is not None:
+        seconds = in_seconds(cooldown, where)
+        minutes = seconds if is_token(seconds) else seconds / 60
+        consolidation["CooldownInMinutes"] = CONSOLIDATION_COOLDOWN.check(minutes, where)
+    if step is not None:
+        consolidation["MaximumStepSize"] = check(CONSOLIDATION_STEP, step, where)
+    if consolidation and strategy != "CONSOLIDATION":
+        raise CONSOLIDATION_IS_OFF.error(
+            got=f"scale_in={strategy!r}", allowed="scale_in='CONSOLIDATION'", where=where
+        )
+    return {"Strategy": strategy, **consolidation} if strategy else {}
 
 
 @checked_arguments
@@ -364,6 +398,8 @@ class InferenceComponent(Resource):
         room.add(self._copies, path)
         endpoint.components.append(self)
         self._check_model(endpoint, variant, model)
+        if accelerators is None:
+            self._warn_of_accelerators(variant)
         component = sagemaker.CfnInferenceComponent
         startup = {
             "container_startup_health_check_timeout_in_seconds": check_seconds(
@@ -482,6 +518,23 @@ class InferenceComponent(Resource):
             statistic=statistic,
             period=checked_period(period, facts.period_seconds, where),
         )
+
+    def _warn_of_accelerators(self, variant: VariantAttributes) -> None:
+        """Say that a component may need an accelerator of an instance that has some."""
+        types = [
+            instance_type.name
+            for instance_type in variant.instance_types
+            if instance_type.facts is not None and instance_type.facts.accelerator_count
+        ]
+        if types:
+            warn(
+                self,
+                "noAccelerators",
+                f"The component reserves no accelerator of {types[0]}. A user of AWS reports that "
+                "SageMaker refuses such a component on instances with GPUs "
+                "(cloud-custodian/cloud-custodian#11078); AWS's pages do not say. Pass "
+                "accelerators.",
+            )
 
     def _check_model(self, endpoint: IEndpoint, variant: VariantAttributes, model: IModel) -> None:
         """Hold the model against its host, where both are made in the app."""
