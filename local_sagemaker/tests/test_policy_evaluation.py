@@ -306,9 +306,17 @@ def test_not_resource_is_every_other_one() -> None:
         ("Null", "true", "x", False),
         ("Null", "false", "x", True),
         ("Null", "false", None, False),
+        # "The key exists and its value is not null": a key without any value is null.
+        ("Null", "true", (), True),
+        ("Null", "false", (), False),
+        ("Null", "false", "", True),
+        # "Each of the six components is checked separately".
+        ("ArnLike", "arn:aws:sqs", "arn:aws:sqs:us-east-1:1:queue", False),
+        ("ArnLike", "*", "arn:aws:sqs:us-east-1:1:queue", False),
+        ("ArnNotLike", "*", "arn:aws:sqs:us-east-1:1:queue", True),
     ],
 )
-def test_condition_operators(operator: str, wanted: str, given: str | None, result: bool) -> None:
+def test_condition_operators(operator: str, wanted: str, given: Any, result: bool) -> None:
     context = {} if given is None else {"k:key": given}
     assert holds(operator, "K:Key", [wanted], context) is result
 
@@ -334,7 +342,14 @@ def test_several_values_are_alternatives_and_of_a_negated_operator_none() -> Non
         ("ForAllValues:StringNotEquals", ("a", "d"), False),
         ("ForAnyValue:StringNotEquals", ("a", "d"), True),
         ("ForAnyValue:StringNotEquals", ("a", "b"), False),
-        ("ForAnyValue:StringEqualsIfExists", None, True),
+        # "For no matching context key or if the key does not exist": of Deny it is "No match".
+        ("ForAnyValue:StringEqualsIfExists", None, False),
+        ("ForAnyValue:StringEquals", (), False),
+        ("ForAnyValue:StringEqualsIfExists", (), False),
+        ("ForAnyValue:StringNotEqualsIfExists", None, False),
+        ("ForAllValues:StringEqualsIfExists", None, True),
+        ("ForAllValues:StringNotEquals", (), True),
+        ("StringEqualsIfExists", (), True),
     ],
 )
 def test_keys_with_several_values(operator: str, given: Any, result: bool) -> None:
@@ -408,6 +423,90 @@ def test_the_older_version_has_no_variables() -> None:
     context = {"aws:username": "Nikki"}
     assert not judge([home], on="arn:aws:s3:::b/Nikki", context=context).allowed
     assert judge([home], on="arn:aws:s3:::b/${aws:username}", context=context) == GRANTED
+
+
+@pytest.mark.parametrize("version", ["2008-10-17", None])
+@pytest.mark.parametrize("operator", ["StringEquals", "StringLike", "StringEqualsIgnoreCase"])
+def test_nor_has_a_condition_of_it(operator: str, version: str | None) -> None:
+    """IAM user guide, "Variables and tags": treated as literal strings, also without a version."""
+    line = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    line["Condition"] = {operator: {"k": "${aws:username}"}}
+    document = {"Statement": line} | ({"Version": version} if version else {})
+    older = read_policy(json.dumps(document))
+    assert not judge([older], context={"k": "Nikki", "aws:username": "Nikki"}).allowed
+    assert judge([older], context={"k": "${aws:username}", "aws:username": "Nikki"}) == GRANTED
+
+
+# ------------------------------------------------------------------ what AWS's pages leave open
+
+SECRET = "arn:aws:secretsmanager:us-east-1:1:secret:db-Ab12"
+STREAM = "arn:aws:logs:us-east-1:1:log-group:/aws/x:log-stream:y"
+QUEUE = "arn:aws:sqs:us-east-1:1:queue"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "resource"),
+    [
+        ("arn:aws:logs:us-east-1:1:log*m:y", STREAM),  # a `*` within a segment over a colon
+        ("arn:aws:secretsmanager:us-east-1:1:*Ab12", SECRET),
+        ("arn:aws:secretsmanager:us-east-1:1:secret?db-Ab12", SECRET),
+        ("arn:aws:sqs:*:queue", QUEUE),  # one that ends a segment among the first five
+        ("arn:aws:secretsmanager:us-east-1:1:s?cret:db-Ab12", SECRET),  # one in a type
+        ("arn:aws:sagemaker:us-east-1:1:*/llm", "arn:aws:sagemaker:us-east-1:1:endpoint/llm"),
+    ],
+)
+@pytest.mark.parametrize("name", ["Resource", "NotResource"])
+def test_a_wildcard_in_doubt_denies_and_does_not_allow(
+    name: str, pattern: str, resource: str
+) -> None:
+    """IAM user guide, "Resource" and "Identify AWS resources with ARNs"."""
+    line = {"Action": "*", name: pattern}
+    assert not judge([policy(line)], on=resource).allowed
+    assert not judge([EVERYTHING, policy({**line, "Effect": "Deny"})], on=resource).allowed
+
+
+def test_a_variable_without_value_in_not_resource_does_not_allow_and_denies() -> None:
+    """IAM user guide, "Policy variables with no value", and the note at the beginning."""
+    line = {"Action": "*", "NotResource": "arn:aws:s3:::b/${aws:username}"}
+    assert not judge([policy(line)]).allowed
+    assert not judge([EVERYTHING, policy({**line, "Effect": "Deny"})]).allowed
+
+
+@pytest.mark.parametrize("pattern", ["*", "arn:aws:sqs"])
+def test_an_incomplete_arn_in_a_condition_denies_and_does_not_allow(pattern: str) -> None:
+    line = allow(Condition={"ArnLike": {"aws:SourceArn": pattern}})
+    unlike = allow(Condition={"ArnNotLike": {"aws:SourceArn": pattern}})
+    context = {"aws:sourcearn": QUEUE}
+    assert not judge([policy(line)], context=context).allowed
+    assert not judge([EVERYTHING, policy({**line, "Effect": "Deny"})], context=context).allowed
+    assert not judge([policy(unlike)], context=context).allowed
+    assert not judge([EVERYTHING, policy({**unlike, "Effect": "Deny"})], context=context).allowed
+
+
+def test_an_incomplete_arn_is_completed_for_identities() -> None:
+    """IAM user guide, "Identify AWS resources with ARNs": "in an identity-based policy"; else open."""
+    line = allow("*", "arn:aws:sqs:us-east-1:1")
+    assert judge([policy(line)], on=QUEUE) == GRANTED
+    of_queue = policy({**line, "Principal": {"AWS": ROLE}})
+    assert not judge([], on=QUEUE, resource=of_queue).allowed
+    denies = policy({**line, "Principal": "*", "Effect": "Deny"})
+    assert not judge([EVERYTHING], on=QUEUE, resource=denies).allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "at_gateway"),
+    [("*", True), (ACCOUNT, False), (ROOT, False), (ROLE, False), (SESSION.arn, False)],
+)
+def test_at_a_gateway_endpoint_an_account_is_its_root_user_only(
+    name: str, at_gateway: bool
+) -> None:
+    """AWS PrivateLink guide, "Principals for gateway endpoints"."""
+    named = policy(allow(Principal={"AWS": name}))
+    assert judge([EVERYTHING], endpoint=named) == GRANTED
+    assert judge([EVERYTHING], endpoint=named, gateway=True).allowed is at_gateway
+    if name in (ACCOUNT, ROOT):
+        root = Principal(ROOT, ACCOUNT)
+        assert judge([EVERYTHING], endpoint=named, gateway=True, who=root) == GRANTED
 
 
 # ------------------------------------------------------------------------------- the unknown

@@ -20,7 +20,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,42 +45,73 @@ def _wildcards(text: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile("".join(parts), flags | re.DOTALL)
 
 
+@functools.lru_cache(8192)
+def _segments(text: str) -> re.Pattern[str]:
+    """Compile `*` and `?` that stop at a colon, but a `*` that ends what stands between two."""
+    escaped = re.escape(text).replace(r"\?", "[^:]")
+    return re.compile(re.sub(r"\\\*(?!:|\Z)", "[^:]*", escaped).replace(r"\*", ".*"), re.DOTALL)
+
+
+@functools.lru_cache(8192)
+def _literally(text: str) -> re.Pattern[str]:
+    return re.compile(re.escape(text), re.DOTALL)
+
+
 def is_like(pattern: str, value: str, *, ignore_case: bool = False) -> bool:
     return bool(_wildcards(pattern, re.IGNORECASE if ignore_case else 0).fullmatch(value))
 
 
+def _value(variable: re.Match[str], context: Context) -> str | None:
+    """Give what a variable stands for; None when it has no value, or several."""
+    key, _, default = (part.strip() for part in variable[1].partition(","))
+    value = key if key in ("*", "?", "$") else context.get(key.lower(), default.strip("'"))
+    return None if not value or isinstance(value, tuple) else value
+
+
 def _compiled(
-    text: str, context: Context, *, wild: bool = True, variables: bool = True
+    text: str, context: Context, read: Callable[[str], re.Pattern[str]] = _wildcards
 ) -> re.Pattern[str]:
     """Compile a value, its variables filled in as letters; a missing one matches nothing."""
-    if "${" not in text or not variables:
-        return _wildcards(text) if wild else re.compile(re.escape(text), re.DOTALL)
-    built, end = [], 0
-    for found in _VARIABLE.finditer(text):
-        literal = text[end : found.start()]
-        built.append(_wildcards(literal).pattern if wild else re.escape(literal))
-        key, _, default = (part.strip() for part in found[1].partition(","))
-        value = key if key in ("*", "?", "$") else context.get(key.lower(), default.strip("'"))
-        if not value or isinstance(value, tuple):
-            return _NEVER
-        built.append(re.escape(value))
-        end = found.end()
-    built.append(_wildcards(text[end:]).pattern if wild else re.escape(text[end:]))
-    return re.compile("".join(built), re.DOTALL)
+    if "${" not in text:
+        return read(text)
+    values = [_value(found, context) for found in _VARIABLE.finditer(text)]
+    if None in values:
+        return _NEVER
+    filled = (re.escape(str(value)) for value in values)
+    pattern = read(_VARIABLE.sub("\0", text)).pattern
+    return re.compile(re.sub("\0", lambda _: next(filled), pattern), re.DOTALL)
 
 
-def arn_matches(pattern: str, arn: str, context: Context, *, variables: bool = True) -> bool:
-    """Match an ARN field by field; a pattern with fewer than six means any for the rest."""
-    if pattern == "*":
-        return True
-    # A colon within a variable separates nothing.
-    fields = _VARIABLE.sub(lambda v: v[0].replace(":", "\0"), pattern).split(":", 5)
-    fields += ["*"] * (6 - len(fields))
-    values = arn.split(":", 5)
-    return len(values) == 6 and all(
-        _compiled(field.replace("\0", ":"), context, variables=variables).fullmatch(value)
+def _without_variables(text: str) -> str:
+    """Write a text so that it has no variables, as in a policy of an older version."""
+    return text.replace("${", "${$}{")
+
+
+def fields_of(pattern: str) -> list[str]:
+    """Take an ARN apart; a colon within a variable separates nothing."""
+    hidden = _VARIABLE.sub(lambda found: found[0].replace(":", "\0"), pattern)
+    return [field.replace("\0", ":") for field in hidden.split(":", 5)]
+
+
+def arn_matches(
+    pattern: str, arn: str, context: Context, read: Callable[[str], re.Pattern[str]] = _wildcards
+) -> bool:
+    """Match an ARN field by field; one without six of them matches nothing."""
+    fields, values = fields_of(pattern), arn.split(":", 5)
+    return len(fields) == len(values) == 6 and all(
+        _compiled(field, context, read).fullmatch(value)
         for field, value in zip(fields, values, strict=True)
     )
+
+
+_WITHOUT_TYPE = ("apigateway", "execute-api", "s3", "sns", "sqs")
+_WILD_TYPE = re.compile(r"[^/:]*[*?][^/:]*[/:]")
+
+
+def _has_wild_type(pattern: str, arn: str) -> bool:
+    """Say whether a pattern has a wildcard in the type of a resource that has one."""
+    typed = arn.count(":") > 4 and arn.split(":")[2] not in _WITHOUT_TYPE
+    return typed and bool(_WILD_TYPE.match(fields_of(pattern)[-1]))
 
 
 # ----------------------------------------------------------------------------- conditions
@@ -113,10 +144,10 @@ _ORDERS: dict[str, _Order] = {
 }
 _TESTS: dict[str, _Test] = {
     "StringEquals": lambda wanted, given, context: bool(
-        _compiled(wanted, context, wild=False).fullmatch(given)
+        _compiled(wanted, context, _literally).fullmatch(given)
     ),
     "StringEqualsIgnoreCase": lambda wanted, given, context: bool(
-        re.fullmatch(_compiled(wanted, context, wild=False).pattern, given, re.IGNORECASE)
+        re.fullmatch(_compiled(wanted, context, _literally).pattern, given, re.IGNORECASE)
     ),
     "StringLike": lambda wanted, given, context: bool(_compiled(wanted, context).fullmatch(given)),
     "ArnEquals": lambda wanted, given, context: arn_matches(wanted, given, context),
@@ -159,18 +190,17 @@ def as_texts(value: object) -> list[str]:
 def holds(operator: str, key: str, wanted: list[str], context: Context) -> bool:
     """Say whether one line of a Condition holds.
 
-    A key that is not there makes a positive operator false, a negated one true, one with IfExists
-    true; ForAllValues is true then, ForAnyValue false.
+    A key that is not there, or has no value, makes a positive operator false, a negated one true, one
+    with IfExists true; before all of that ForAllValues is true then, ForAnyValue false.
     """
     quantifier, name, if_exists = operator_parts(operator)
     given = context.get(key.lower())
+    given = None if given == () else given
     if name == "Null":
         return any((given is None) == (text.lower() == "true") for text in wanted)
     negated = name in _NEGATED
-    if given is None or given == ():
-        if if_exists or quantifier:
-            return if_exists or quantifier == "ForAllValues"
-        return negated
+    if given is None:
+        return quantifier == "ForAllValues" if quantifier else if_exists or negated
     values = given if isinstance(given, tuple) else (given,)
     test = _TESTS[_NEGATED.get(name, name)]
 
@@ -230,6 +260,7 @@ class Policies:
     resource: Policy | None = None
     resource_decides: bool = False
     endpoint: Policy | None = None
+    gateway: bool = False  # whether the endpoint is a gateway: there no principal has a name
 
 
 @dataclass(frozen=True)
@@ -262,7 +293,6 @@ class Statement:
     principals: Mapping[str, tuple[str, ...]] | None
     """None in a policy of an identity, which names nobody."""
     conditions: tuple[tuple[str, str, list[str]], ...]
-    variables: bool  # whether the policy's version has variables
 
     @classmethod
     def of(cls, element: Mapping[str, Any], version: str) -> Statement:
@@ -273,38 +303,57 @@ class Statement:
             raise NotJudged(f"the Effect {element.get('Effect')}")
         if ("Action" in element) == ("NotAction" in element):
             raise NotJudged("a statement without exactly one of Action and NotAction")
+        denies = element["Effect"] == "Deny"
+        read = as_texts if version != "2008-10-17" else _literal_texts
         conditions = [
-            (operator, key, as_texts(values))
+            (operator, key, _completed(operator, read(values), denies=denies))
             for operator, block in (element.get("Condition") or {}).items()
             for key, values in block.items()
         ]
-        for operator in element.get("Condition") or {}:
-            operator_parts(operator)
         resources = element.get("Resource", element.get("NotResource"))
         return cls(
-            denies=element["Effect"] == "Deny",
+            denies=denies,
             actions=tuple(as_texts(element.get("Action", element.get("NotAction")))),
             not_actions="NotAction" in element,
-            resources=None if resources is None else tuple(as_texts(resources)),
+            resources=None if resources is None else tuple(read(resources)),
             not_resources="NotResource" in element,
             principals=_principals(element.get("Principal")),
             conditions=tuple(conditions),
-            variables=version != "2008-10-17",
         )
 
     def applies(self, asked: Asked) -> bool:
         """Say whether action, resource and conditions are those of a request."""
         named = any(is_like(action, asked.action, ignore_case=True) for action in self.actions)
-        if named == self.not_actions:
+        if named == self.not_actions or not self._means(asked):
             return False
-        if self.resources is not None:
-            meant = any(
-                arn_matches(resource, asked.resource, asked.context, variables=self.variables)
-                for resource in self.resources
-            )
-            if meant == self.not_resources:
-                return False
         return all(holds(*line, asked.context) for line in self.conditions)
+
+    def _means(self, asked: Asked) -> bool:
+        """Say whether it is about a request's resource; in doubt it denies, and does not allow."""
+        if self.resources is None:
+            return True
+        if (
+            self.not_resources
+            and not self.denies
+            and any(_compiled(resource, asked.context) is _NEVER for resource in self.resources)
+        ):
+            return False
+        return self.not_resources != any(
+            self._names(resource, asked) for resource in self.resources
+        )
+
+    def _names(self, pattern: str, asked: Asked) -> bool:
+        if pattern == "*":
+            return True
+        # How far a `*` reaches is open, whether it may stand in a type, and what is completed where.
+        wide = (pattern, _padded(pattern)) if self.denies != self.not_resources else ()
+        if any(_compiled(text, asked.context).fullmatch(asked.resource) for text in wide):
+            return True
+        if self.principals is None or pattern.endswith("*"):
+            pattern = _padded(pattern)
+        if _has_wild_type(pattern, asked.resource):
+            return False
+        return arn_matches(pattern, asked.resource, asked.context, _segments)
 
     def grant(self, principal: Principal) -> _Grant:
         """Say whom it names; a statement that names nobody is its owner's, so it means itself."""
@@ -324,6 +373,26 @@ class Statement:
             and "*" in self.actions
             and "*" in (self.resources or ())
         )
+
+
+def _literal_texts(value: object) -> list[str]:
+    return [_without_variables(text) for text in as_texts(value)]
+
+
+def _completed(operator: str, wanted: list[str], *, denies: bool) -> list[str]:
+    """Give what a condition wants; in doubt whether a part of an ARN means any, it denies.
+
+    NotJudged for an operator that is none of IAM's.
+    """
+    _, name, _ = operator_parts(operator)
+    if not name.startswith("Arn") or denies == (name in _NEGATED):
+        return wanted
+    return [_padded(text) for text in wanted]
+
+
+def _padded(pattern: str) -> str:
+    """Complete an ARN that has fewer than six fields."""
+    return pattern + ":*" * (6 - len(fields_of(pattern)))
 
 
 def _principals(element: Any) -> Mapping[str, tuple[str, ...]] | None:
@@ -400,7 +469,7 @@ def decide(asked: Asked, policies: Policies) -> Decision:
     """Judge a request; NotJudged when something in a policy is not known here."""
     if denying := _denying(asked, policies):
         return Decision(False, f"with an explicit deny in {denying}")
-    if policies.endpoint and not policies.endpoint.allows(asked):
+    if policies.endpoint and not policies.endpoint.allows(_at_endpoint(asked, policies)):
         return _missing("VPC endpoint policy", asked)
     grant = policies.resource.allows(asked) if policies.resource else _Grant.NOBODY
     home = asked.principal.account == asked.account
@@ -419,6 +488,16 @@ def decide(asked: Asked, policies: Policies) -> Decision:
     if policies.session and not policies.session.allows(asked):
         return _missing("session policy", asked)
     return Decision(True)
+
+
+def _at_endpoint(asked: Asked, policies: Policies) -> Asked:
+    """Give a request as the policy of its VPC endpoint sees it.
+
+    Source: AWS PrivateLink guide, "Principals for gateway endpoints": an account there is its root
+    user only, and a role or user is reached by `*`.
+    """
+    is_root = asked.principal.arn.endswith(":root")
+    return replace(asked, principal=Principal("")) if policies.gateway and not is_root else asked
 
 
 def allows_everything(policies: Policies) -> bool:
