@@ -20,6 +20,7 @@ from moto.route53.exceptions import Route53ClientError
 from moto.route53.models import Route53Backend, route53_backends
 
 from ..hosting import remove_expired
+from .policies import check_endpoint_policy
 from .replacing import around
 
 # A subnet is in a zone of its own region.
@@ -185,8 +186,7 @@ def _create(
 ) -> VPCEndPoint:
     self.get_vpc(vpc_id)
     is_interface = (endpoint_type or "Gateway").lower() == "interface"
-    if policy_document:
-        json.loads(policy_document)
+    check_endpoint_policy(policy_document)
     endpoint = VPCEndPoint(
         self,
         random_vpc_ep_id(),
@@ -303,6 +303,7 @@ def _add_route_table(backend: Any, endpoint: Any, route_table_id: str) -> None:
 def _modify(self: Any) -> ActionResult:
     backend = self.ec2_backend
     endpoint = backend.describe_vpc_endpoints([self._get_param("VpcEndpointId")])[0]
+    check_endpoint_policy(self._get_param("PolicyDocument"))
     if self._get_bool_param("ResetPolicy"):
         endpoint.policy_document = json.dumps(VPCEndPoint.DEFAULT_POLICY)
     if self._get_param("PolicyDocument"):

@@ -300,7 +300,8 @@ def decision(
     if through is not None:
         document = through.policy_document
         text = document if isinstance(document, str) else json.dumps(document)
-        held = replace(held, endpoint=read_policy(text))
+        gateway = through.vpc_endpoint_type.lower() == "gateway"
+        held = replace(held, endpoint=read_policy(text), gateway=gateway)
         facts |= {"aws:sourcevpce": through.id, "aws:sourcevpc": through.vpc_id}
     asked = Asked(who.principal, right.action, right.resource, account, facts)
     return decide(asked, held), facts.timed

@@ -1,0 +1,99 @@
+"""What AWS takes as a policy document, beyond what moto checks of IAM's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .evaluator import as_texts, fields_of
+
+_LONGEST = 20_480
+_IDENTIFIERS = {
+    *("aws:principalaccount", "aws:principalorgid", "aws:resourceaccount", "aws:resourceorgid"),
+    *("aws:sourceaccount", "aws:sourceorgid", "aws:sourcevpc", "aws:sourcevpce", "aws:userid"),
+    *("aws:vpceaccount", "aws:vpceorgid"),
+}
+_LETTER = re.compile(r"\$\{[*?$]\}")  # a wildcard that is none
+_WILDCARD = re.compile(r"[*?]")
+_ALONE = re.compile(r"(?<![^*?]{6})[*?](?![^*?]{6})")
+
+
+def problems_of_endpoint_policy(text: str) -> Iterator[str]:
+    """Say what keeps a document from being a VPC endpoint's policy.
+
+    Source: AWS PrivateLink guide, "Control access to VPC endpoints using endpoint policies",
+    Considerations. The words are ours, but for the syntax and `NO_WILDCARD`.
+    """
+    if len(text) > _LONGEST:
+        yield f"It has {len(text)} characters, and cannot exceed {_LONGEST}"
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        yield f"Syntax error at position ({error.lineno},{error.colno})"
+        return
+    for statement in statements_of(document):
+        if not statement.keys() & {"Principal", "NotPrincipal"}:
+            yield "It must contain a Principal element"
+        for arn in (*resources_of(statement), *_arns_of_conditions(statement)):
+            if _is_mixed(arn):
+                yield f"The account of {arn} has an account ID and a wildcard character"
+        for operator, key, value in _lines(statement):
+            yield from _problems_of_condition(operator.rpartition(":")[2], key, value)
+
+
+def _problems_of_condition(operator: str, key: str, value: str) -> Iterator[str]:
+    named = f"Condition key {key} with value {value}"
+    if key.lower() in _IDENTIFIERS and (operator.startswith("Numeric") or _WILDCARD.search(value)):
+        yield f"{named} is at risk of NO_WILDCARD"
+    elif operator.startswith("String") and _ALONE.search(value):
+        yield f"{named} has fewer than six characters beside a wildcard: it is at risk of NO_WILDCARD"
+
+
+def incomplete_arns(document: Mapping[str, Any]) -> list[str]:
+    """Give the resources of a document that have fewer than the six fields of an ARN.
+
+    Source: IAM user guide, "Identify AWS resources with ARNs": AWS completes them in policies of
+    identities, and refuses them in a session's.
+    """
+    return [arn for arn in _resources(document) if arn != "*" and len(fields_of(arn)) < 6]
+
+
+def misplaced_variables(document: Mapping[str, Any]) -> list[str]:
+    """Give the resources with a variable before the fifth colon.
+
+    Source: IAM user guide, "Variables and tags", "Resource element".
+    """
+    return [arn for arn in _resources(document) if "${" in ":".join(fields_of(arn)[:5])]
+
+
+def statements_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    statements = document.get("Statement", [])
+    return statements if isinstance(statements, list) else [statements]
+
+
+def resources_of(statement: Mapping[str, Any]) -> list[str]:
+    return as_texts(statement.get("Resource", statement.get("NotResource", [])))
+
+
+def _resources(document: Mapping[str, Any]) -> Iterator[str]:
+    for statement in statements_of(document):
+        yield from resources_of(statement)
+
+
+def _lines(statement: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Give operator, key and value of each line of a Condition, without escaped wildcards."""
+    for operator, block in (statement.get("Condition") or {}).items():
+        for key, values in block.items():
+            for value in as_texts(values):
+                yield operator, key, _LETTER.sub("_", value)
+
+
+def _arns_of_conditions(statement: Mapping[str, Any]) -> Iterator[str]:
+    return (value for _, _, value in _lines(statement) if value.startswith("arn:"))
+
+
+def _is_mixed(arn: str) -> bool:
+    account = (fields_of(arn) + [""] * 5)[4]
+    return bool(_WILDCARD.search(account)) and account != "*"
