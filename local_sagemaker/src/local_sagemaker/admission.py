@@ -53,6 +53,7 @@ _LETTERS = string.ascii_uppercase + "234567"
 _IN_HEADER = re.compile(r"(?:Credential=|^AWS )([^/:,\s]+)")
 _IN_QUERY = re.compile(r"[?&](?:X-Amz-Credential|AWSAccessKeyId)=([^&%/]+)")
 _SCOPE = re.compile(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/")
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SECRETS = re.compile(r"((?:X-Amz-(?:Credential|Signature|Security-Token)|AWSAccessKeyId)=)[^&\s]*")
 
 
@@ -251,6 +252,7 @@ _ERRORS: dict[str, dict[str, tuple[int, str, str]]] = {
         "expired": (400, "InvalidSignatureException", ""),
         "url-expired": (400, "InvalidSignatureException", ""),
         "incomplete": (403, "IncompleteSignatureException", ""),
+        "malformed": (403, "IncompleteSignatureException", ""),
     },
     "query": {
         "unknown": (403, "InvalidClientTokenId", _INVALID),
@@ -260,6 +262,7 @@ _ERRORS: dict[str, dict[str, tuple[int, str, str]]] = {
         "expired": (403, "SignatureDoesNotMatch", ""),
         "url-expired": (403, "SignatureDoesNotMatch", ""),
         "incomplete": (403, "IncompleteSignature", ""),
+        "malformed": (403, "IncompleteSignature", ""),
     },
     "ec2": {
         "unknown": (401, "AuthFailure", _CREDENTIALS),
@@ -269,6 +272,7 @@ _ERRORS: dict[str, dict[str, tuple[int, str, str]]] = {
         "expired": (400, "RequestExpired", ""),
         "url-expired": (400, "RequestExpired", ""),
         "incomplete": (401, "AuthFailure", _CREDENTIALS),
+        "malformed": (401, "AuthFailure", _CREDENTIALS),
     },
     "s3": {
         "unknown": (
@@ -281,6 +285,7 @@ _ERRORS: dict[str, dict[str, tuple[int, str, str]]] = {
         "expired-token": (400, "ExpiredToken", "The provided token has expired."),
         "expired": (403, "RequestTimeTooSkewed", ""),
         "url-expired": (403, "AccessDenied", ""),
+        "malformed": (400, "AuthorizationQueryParametersError", ""),
         "incomplete": (
             403,
             "AccessDenied",
@@ -359,6 +364,7 @@ _FORMS = {
 
 def error_xml(form: str, code: str, message: str, more: str = "") -> bytes:
     """Write an error as the services do that answer in XML."""
-    error = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>{more}"
+    words = _NO_XML.sub("?", escape(message))
+    error = f"<Code>{escape(code)}</Code><Message>{words}</Message>{more}"
     document = _FORMS[form].format(error=error, request=uuid.uuid4())
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{document}'.encode()
