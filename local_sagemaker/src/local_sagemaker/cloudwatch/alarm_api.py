@@ -14,10 +14,9 @@ from moto.cloudwatch.exceptions import (
     ValidationError,
 )
 
-from ..protocols import ServiceError, check
 from . import metric_alarms, query_alarms
 from .composite_alarms import RuleError, parse_rule
-from .metric_api import paged
+from .metric_api import check_request, paged
 from .metric_store import as_seconds
 from .state import INITIAL_REASON, AlarmRecord, CloudWatchState
 
@@ -28,24 +27,16 @@ _PAGE = 50
 def put_metric_alarm(state: CloudWatchState, request: Request) -> None:
     """PutMetricAlarm: create or replace; a PromQL alarm too."""
     kind = query_alarms if request.get("EvaluationCriteria") is not None else metric_alarms
-    _check("PutMetricAlarm", request)
+    check_request("PutMetricAlarm", request)
     problem = kind.problem_of(request)
     if problem:
         raise ValidationError(problem)
     _put(state, request, composite=False)
 
 
-def _check(operation: str, request: Request) -> None:
-    """Hold a request against botocore's model, as AWS's front end does before all else."""
-    try:
-        check("cloudwatch", operation, request)
-    except ServiceError as error:
-        raise ValidationError(error.message) from None
-
-
 def put_composite_alarm(state: CloudWatchState, request: Request) -> None:
     """PutCompositeAlarm: create or replace."""
-    _check("PutCompositeAlarm", request)
+    check_request("PutCompositeAlarm", request)
     if "ActionsSuppressor" in request:
         for name in ("ActionsSuppressorWaitPeriod", "ActionsSuppressorExtensionPeriod"):
             if name not in request:
@@ -244,7 +235,7 @@ disable_alarm_actions = partial(_switch_actions, enabled=False)
 
 def check_set_state(state: CloudWatchState, request: Request) -> AlarmRecord:
     """Hold a SetAlarmState request against what AWS accepts; gives the alarm."""
-    _check("SetAlarmState", request)
+    check_request("SetAlarmState", request)
     try:
         json.loads(request.get("StateReasonData") or "{}")
     except ValueError as error:

@@ -323,11 +323,19 @@ def _problems_of_queries(settings: Mapping[str, Any]) -> Iterator[str]:
                     f"Period must be <= {longest}){which}"
                 )
         for query in queries.queries:
-            if "Expression" in query:
-                if "SEARCH" in functions_in(parse_expression(query["Expression"])):
-                    yield "SEARCH is not supported on Metric Alarms."
-                queries.result(query["Id"], Window(0.0, 600.0))
+            yield from _problems_of_expression(queries, query)
         # On no data at all: what is wrong with an expression shows without any.
         _points(settings, queries, main, Window(0.0, 600.0), 60)
     except ExpressionError as error:
-        yield f"Error in expression: {error}"
+        yield str(error)
+
+
+def _problems_of_expression(queries: Queries, query: Mapping[str, Any]) -> Iterator[str]:
+    if "Expression" not in query:
+        return
+    try:
+        if "SEARCH" in functions_in(parse_expression(query["Expression"])):
+            yield "SEARCH is not supported on Metric Alarms."
+        queries.result(query["Id"], Window(0.0, 600.0))
+    except ExpressionError as error:
+        yield f"Error in expression '{query['Id']}': {error}"

@@ -12,6 +12,7 @@ from moto.cloudwatch.exceptions import (
 )
 from moto.cloudwatch.models import cloudwatch_backends
 
+from ..protocols import ServiceError, check
 from .metric_math import ExpressionError, MathSeries
 from .metric_store import (
     SIMPLE,
@@ -71,6 +72,14 @@ def _with_services(state: CloudWatchState) -> MetricStore:
     return MetricStore({**store.samples, **state.metrics.samples})
 
 
+def check_request(operation: str, request: Request) -> None:
+    """Hold a request against botocore's model, as AWS's front end does before all else."""
+    try:
+        check("cloudwatch", operation, request)
+    except ServiceError as error:
+        raise ValidationError(error.message) from None
+
+
 def get_metric_data(state: CloudWatchState, request: Request) -> dict[str, Any]:
     """GetMetricData: metrics and metric math."""
     start, end = as_seconds(request["StartTime"]), as_seconds(request["EndTime"])
@@ -78,6 +87,7 @@ def get_metric_data(state: CloudWatchState, request: Request) -> dict[str, Any]:
         raise ValidationError("The parameter EndTime must be greater than StartTime.")
     if start == end:
         raise ValidationError("The parameter StartTime must not equal parameter EndTime.")
+    check_request("GetMetricData", {**request, "StartTime": start, "EndTime": end})
     metric_data_queries = request.get("MetricDataQueries", [])
     for number, query in enumerate(metric_data_queries, start=1):
         if "MetricStat" not in query and "Expression" not in query:
@@ -88,10 +98,10 @@ def get_metric_data(state: CloudWatchState, request: Request) -> dict[str, Any]:
         queries = Queries(_with_services(state), metric_data_queries)
         results: list[dict[str, Any]] = []
         for query in metric_data_queries:
-            window = Window(_rounded(start, queries.period(query)), end)
             if not query.get("ReturnData", True):
                 continue
             try:
+                window = Window(_rounded(start, queries.period(query)), end)
                 result = queries.result(query["Id"], window)
             except ExpressionError as error:
                 raise ValidationError(f"Error in expression '{query['Id']}': {error}") from error

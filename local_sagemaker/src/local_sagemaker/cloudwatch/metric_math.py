@@ -70,8 +70,10 @@ def parse_expression(text: str) -> ast.expr:
 def _in_python(token: re.Match[str]) -> str:
     """Spell a token as Python does; names are marked, since some are Python's own words."""
     match token.lastgroup:
+        case "number" if math.isfinite(number := float(token[0])):
+            return repr(number)
         case "number":
-            return repr(float(token[0]))
+            raise ExpressionError(f"The number {token[0][:20]}... is too large")
         case "text":
             return repr(token[0][1:-1])
         case "name":
@@ -123,6 +125,8 @@ def aggregate(name: str, value: Value | list[MathSeries | float]) -> Value:
     if isinstance(value, float):
         raise ExpressionError(f"{name} takes a time series or an array of them")
     series = [item for item in value if isinstance(item, MathSeries)]
+    if not value:
+        raise ExpressionError(f"{name} has nothing to work on: the array is empty")
     if not series:
         return function([item for item in value if isinstance(item, float)])
     result = {}
@@ -212,14 +216,14 @@ def operate(combine: Operator, left: Value, right: Value) -> Value:
         raise ExpressionError("Operators on arrays are not emulated by the local AWS")
     if isinstance(left, float) and isinstance(right, float):
         result = combine(left, right)
-        return math.nan if result is None else float(result)
+        return float(result) if result is not None and math.isfinite(result) else math.nan
     series = [item for item in (left, right) if isinstance(item, MathSeries)]
     times = union(series)
     found = map(combine, _at(times, left), _at(times, right))
     points = {
         time: float(point)
         for time, point in zip(times, found, strict=True)
-        if point is not None and not math.isnan(point)
+        if point is not None and math.isfinite(point)
     }
     return MathSeries(points, series[0].label, series[0].period)
 

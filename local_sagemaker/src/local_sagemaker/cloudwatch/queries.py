@@ -6,6 +6,7 @@ All of them come through here, so that they agree.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -101,7 +102,11 @@ class Queries:
         if (id, window) not in self._results:
             self._busy.append(id)
             try:
-                self._results[id, window] = self._evaluate(self._by_id[id], window)
+                self._results[id, window] = _finite(self._evaluate(self._by_id[id], window))
+            except RecursionError:
+                raise ExpressionError("The expression is nested too deeply") from None
+            except ArithmeticError:
+                raise ExpressionError("A value of the expression is too large") from None
             finally:
                 self._busy.remove(id)
         return self._results[id, window]
@@ -149,6 +154,20 @@ class Queries:
         return min(found, default=None)
 
 
+def _finite(value: Value) -> Value:
+    """Drop the points that are no numbers, or too large for one."""
+    if isinstance(value, list):
+        return [_finite_points(series) for series in value]
+    return _finite_points(value) if isinstance(value, MathSeries) else value
+
+
+def _finite_points(series: MathSeries) -> MathSeries:
+    if all(map(math.isfinite, series.values.values())):
+        return series
+    kept = {time: value for time, value in series.values.items() if math.isfinite(value)}
+    return MathSeries(kept, series.label, series.period)
+
+
 def _key(stat: Mapping[str, Any]) -> MetricKey:
     metric = stat["Metric"]
     return metric_key(metric["Namespace"], metric["MetricName"], metric.get("Dimensions") or ())
@@ -190,6 +209,16 @@ class _Evaluation:
 
     def value(self, node: ast.expr) -> Value:
         operators: Sequence[ast.AST]
+        chain: list[ast.BinOp] = []
+        while isinstance(node, ast.BinOp):  # a sum of a thousand terms is as deep
+            chain.append(node)
+            node = node.left
+        if chain:
+            value = self.value(node)
+            for link in reversed(chain):
+                combine = metric_math.OPERATORS[type(link.op)]
+                value = metric_math.operate(combine, value, self.value(link.right))
+            return value
         match node:
             case ast.Constant(float(number)):
                 return number
@@ -201,8 +230,6 @@ class _Evaluation:
                 return metric_math.operate(
                     metric_math.OPERATORS[ast.Mult], -1.0, self.value(operand)
                 )
-            case ast.BinOp(left, operator, right):
-                operators, operands = [operator], [left, right]
             case ast.BoolOp(operator, operands):
                 operators = [operator] * (len(operands) - 1)
             case ast.Compare(left, operators, others):
@@ -240,6 +267,10 @@ class _Evaluation:
                 period = int(number)
             case _:
                 raise ExpressionError("SEARCH takes a search, a statistic and a period")
+        if period not in (1, 5, 10, 20, 30) and (period < 60 or period % 60):
+            raise ExpressionError("The period of SEARCH is 1, 5, 10, 20, 30 or a multiple of 60")
+        if parse_statistic(stat) is None:
+            raise ExpressionError(f"The statistic '{stat}' does not exist")
         store = self.queries.store
         return [
             MathSeries(metric_series(store, key, stat, period, self.window, None), label, period)
@@ -272,13 +303,15 @@ class _Evaluation:
 
     def _band(self, arguments: list[ast.expr]) -> Value:
         """Stand-in for CloudWatch's trained model: mean and deviation of the two weeks before."""
+        if len(arguments) not in (1, 2):
+            raise ExpressionError("ANOMALY_DETECTION_BAND takes a time series and a number")
         node = arguments[0]
         width = self._number(arguments[1], "The band") if len(arguments) > 1 else 2.0
         upper, lower = (MathSeries({}, label, self.period) for label in ("upper", "lower"))
-        earliest = self.queries.earliest(node)
-        present = self.value(node)
+        present = self.value(node)  # first, as this is where a band of itself shows
         if not isinstance(present, MathSeries):
             raise ExpressionError("ANOMALY_DETECTION_BAND takes one time series")
+        earliest = self.queries.earliest(node)
         if earliest is None or earliest >= self.window.start:
             return [upper, lower]
         oldest = max(earliest, self.window.start - HISTORY_SECONDS)
