@@ -63,7 +63,9 @@ class Scaling:
     actions: dict[tuple[TargetKey, str], dict[str, Any]] = field(default_factory=dict)
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
     activities: list[dict[str, Any]] = field(default_factory=list)
-    """What policies did, the newest first."""
+    """What policies, scheduled actions and limits did, the newest first."""
+    limits_set: set[TargetKey] = field(default_factory=set)
+    """Targets whose limits were set and have still to be acted on."""
 
 
 _hosting: dict[tuple[str, str], Hosting] = {}
@@ -76,6 +78,11 @@ def hosting(account: str, region: str) -> Hosting:
 
 def scaling(account: str, region: str) -> Scaling:
     return _scaling.setdefault((account, region), Scaling())
+
+
+def scaled_places() -> list[tuple[str, str]]:
+    """Give the accounts and Regions in which something is to be scaled."""
+    return [place for place, state in list(_scaling.items()) if state.targets]
 
 
 def reset() -> None:

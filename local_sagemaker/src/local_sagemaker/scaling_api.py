@@ -65,6 +65,9 @@ def register_scalable_target(caller: Caller, request: dict[str, Any]) -> dict[st
         raise Invalid("Maximum capacity cannot be less than minimum capacity")
     changed["SuspendedState"] = {**target["SuspendedState"], **request.get("SuspendedState", {})}
     state.targets[key] = changed
+    state.limits_set.add(key)
+    if key[2] in DIMENSIONS:
+        caller.runtime.watch()
     if request.get("Tags"):
         state.tags.setdefault(changed["ScalableTargetARN"], {}).update(request["Tags"])
     return {"ScalableTargetARN": changed["ScalableTargetARN"]}

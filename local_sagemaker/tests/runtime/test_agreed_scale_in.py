@@ -41,6 +41,7 @@ def moves(monkeypatch, policies, low_alarms):
     )
     target = {"MinCapacity": 1, "MaxCapacity": 9, "SuspendedState": suspended}
     state = SimpleNamespace(
+        limits_set=set(),
         targets={KEY: target},
         policies={(KEY, entry["PolicyName"]): entry for entry in policies},
         actions={},

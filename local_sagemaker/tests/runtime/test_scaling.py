@@ -147,6 +147,56 @@ def test_limits_that_change_move_the_capacity_at_once(quick):
     ]
 
 
+@pytest.mark.parametrize("server", ["model", "other"])
+def test_a_raised_minimum_needs_no_policy_no_load_and_no_model_server(quick, server):
+    """User guide, "Scaling activities": limits that change begin an activity by themselves."""
+    name = quick.endpoint({"ModelName": quick.model(server)})
+    scaled = Scaled(quick, f"endpoint/{name}/variant/primary")
+    counts = []
+    for limits in ({"MinCapacity": 10, "MaxCapacity": 12}, {"MinCapacity": 2, "MaxCapacity": 3}):
+        scaled.scaling.register_scalable_target(**scaled.key, **limits)
+        quick.aws.advance(60)
+        quick.settled(name)
+        quick.aws.advance(60)
+        counts.append(quick.settled(name)["ProductionVariants"][0]["CurrentInstanceCount"])
+    assert counts == [10, 3]
+    told = [(each["Cause"], each["StatusMessage"]) for each in scaled.activities]
+    words = (
+        "Successfully set desired instance count to {}. Change successfully fulfilled by sagemaker."
+    )
+    assert told == [
+        ("maximum capacity was set to 3", words.format(3)),
+        ("minimum capacity was set to 10", words.format(10)),
+    ]
+
+
+def test_a_capacity_that_somebody_else_changes_stays(quick):
+    """Limits act when they are set: measured for DynamoDB, DDB-TABLE-315 of ack-api-quirks."""
+    tracked = Tracked(quick, least=2, instances=2)
+    quick.scale(tracked.name, 1)
+    assert [tracked.minute(0) for _ in range(3)] == [1, 1, 1]
+    tracked.scaling.register_scalable_target(**tracked.key)
+    assert [tracked.minute(0) for _ in range(2)][-1] == 2
+
+
+def test_suspended_schedules_set_nothing_and_suspended_policies_hold_no_limit(quick):
+    tracked = Tracked(quick)
+    at = quick.aws.runtime_time() + timedelta(minutes=1)
+    tracked.scaling.put_scheduled_action(
+        **tracked.key,
+        ScheduledActionName="up",
+        Schedule=f"at({at:%Y-%m-%dT%H:%M:%S})",
+        ScalableTargetAction={"MinCapacity": 3},
+    )
+    suspended = dict.fromkeys(("DynamicScalingIn", "DynamicScalingOut", "ScheduledScaling"), True)
+    state = {f"{name}Suspended": value for name, value in suspended.items()}
+    tracked.scaling.register_scalable_target(**tracked.key, SuspendedState=state)
+    assert [tracked.minute(0) for _ in range(3)][-1] == 1
+    assert tracked.activities == []
+    tracked.scaling.register_scalable_target(**tracked.key, MinCapacity=2)
+    assert [tracked.minute(0) for _ in range(2)][-1] == 2
+
+
 @pytest.mark.parametrize(("most", "expected"), [(4, 4), (50, 9)])
 def test_not_beyond_the_maximum(quick, most, expected):
     tracked = Tracked(quick, target=2.0, most=most)
@@ -227,6 +277,18 @@ def test_a_scheduled_action_moves_the_capacity_in_its_minute(quick):
         if each["ResourceId"] == tracked.key["ResourceId"]
     )
     assert (found["MinCapacity"], found["MaxCapacity"]) == (1, 2)
+    assert [(each["Description"], each["Cause"]) for each in tracked.activities] == [
+        ("Setting desired instance count to 2.", "maximum capacity was set to 2"),
+        (
+            "Setting min capacity to 1 and max capacity to 2",
+            "scheduled action name down was triggered",
+        ),
+        ("Setting desired instance count to 4.", "minimum capacity was set to 4"),
+        (
+            "Setting min capacity to 4 and max capacity to 10",
+            "scheduled action name up was triggered",
+        ),
+    ]
 
 
 NOON = 1_800_014_400.0  # 15 January 2027, 12:00 UTC, a Friday

@@ -253,18 +253,21 @@ class TargetTracking:
             self._begin(place, state, key, wish)
 
     def _keep_within_limits(self, place: Place, state: Scaling, key: TargetKey) -> bool:
-        """Move a capacity that its limits do not allow; whether that was asked for.
+        """Move a capacity that limits which were just set do not allow; whether that was asked for.
 
-        What failed is tried again after a minute: AWS does not say when.
+        What failed is tried again after a minute: AWS does not say when. A capacity that somebody
+        else changes stays where it is, as was measured for another service: DDB-TABLE-315 of
+        ack-api-quirks.
         """
         target = state.targets.get(key)
         capacity = _capacity(place, key)
-        if target is None or capacity is None:
+        if target is None or capacity is None or key not in state.limits_set:
             return False
         if self.now() < self._progress[place, key].failed_at + _MINUTE:
             return False
         allowed = within(capacity, target["MinCapacity"], target["MaxCapacity"])
         if allowed == capacity:
+            state.limits_set.discard(key)
             return False
         limit = "minimum" if allowed > capacity else "maximum"
         cause = f"{limit} capacity was set to {allowed}"
@@ -313,22 +316,16 @@ class TargetTracking:
     def _begin(self, place: Place, state: Scaling, key: TargetKey, wish: _Wish) -> None:
         progress = self._progress[place, key]
         count, cooldown = wish.capacity, wish.cooldown
-        began = as_moment(self.now())
         # Of copies the words are ours.
         what = "copy" if key[1].startswith("inference-component/") else "instance"
-        text = f"Setting desired {what} count to {count}."
-        activity: dict[str, Any] = {
-            "ActivityId": str(uuid.uuid4()),
-            "ServiceNamespace": key[0],
-            "ResourceId": key[1],
-            "ScalableDimension": key[2],
-            "Description": text,
-            "Cause": wish.cause,
-            "StartTime": began,
-            "StatusCode": "InProgress",
-            "StatusMessage": f"Successfully set desired {what} count to {count}. Waiting for "
-            "change to be fulfilled by sagemaker.",
-        }
+        activity = _activity(
+            key, f"Setting desired {what} count to {count}.", wish.cause, self.now()
+        )
+        activity["StatusCode"] = "InProgress"
+        activity["StatusMessage"] = (
+            f"Successfully set desired {what} count to {count}. Waiting for change to be fulfilled by "
+            "sagemaker."
+        )
 
         def ended(problem: str | None) -> None:
             progress.moving = False
@@ -354,13 +351,42 @@ class TargetTracking:
 
 
 def _run_scheduled_actions(state: Scaling, at: float) -> None:
-    """Set the limits of the scheduled actions that are due in this minute, in their order."""
-    for (key, _), action in list(state.actions.items()):
+    """Set the limits of the scheduled actions that are due in this minute, in their order.
+
+    Source of the words: Application Auto Scaling user guide, "Describe scaling activities for a
+    service". Where an action sets one limit they are ours.
+    """
+    for (key, name), action in list(state.actions.items()):
         target = state.targets.get(key)
         if target is None or target["SuspendedState"]["ScheduledScalingSuspended"]:
             continue
-        if is_due(action, at - at % _MINUTE):
-            target.update(action.get("ScalableTargetAction") or {})
+        if not is_due(action, at - at % _MINUTE):
+            continue
+        limits = action.get("ScalableTargetAction") or {}
+        target.update(limits)
+        state.limits_set.add(key)
+        set_to = [
+            f"{short} capacity to {limits[limit]}"
+            for short, limit in (("min", "MinCapacity"), ("max", "MaxCapacity"))
+            if limit in limits
+        ]
+        text = " and ".join(set_to)
+        cause = f"scheduled action name {name} was triggered"
+        activity = _activity(key, f"Setting {text}", cause, at)
+        done = {"StatusCode": "Successful", "StatusMessage": f"Successfully set {text}"}
+        state.activities.insert(0, activity | done)
+
+
+def _activity(key: TargetKey, description: str, cause: str, at: float) -> dict[str, Any]:
+    return {
+        "ActivityId": str(uuid.uuid4()),
+        "ServiceNamespace": key[0],
+        "ResourceId": key[1],
+        "ScalableDimension": key[2],
+        "Description": description,
+        "Cause": cause,
+        "StartTime": as_moment(at),
+    }
 
 
 def _agreed_scale_in(

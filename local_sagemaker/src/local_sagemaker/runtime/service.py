@@ -16,7 +16,7 @@ from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
 from ..cloudwatch.state import state_at
 from ..connections import ACCOUNT
-from ..hosting import Hosting, all_variants, hosting, let_go
+from ..hosting import Hosting, all_variants, hosting, let_go, scaled_places
 from ..model_servers.specifications import ModelServer
 from ..processes import HeldFolder, aws_variables
 from .blueprints import component_fleet, desired_counts, fleet_of, is_live, server_of
@@ -373,6 +373,10 @@ class Runtime:
         if ended is not None:
             ended(problem)
 
+    @_in_loop
+    def watch(self) -> None:
+        """Let the ticks run: something is to be scaled, which may have no model server."""
+
     def _scale_for_policy(
         self, place: Place, resource_id: str, count: int, ended: Callable[[str | None], None]
     ) -> bool:
@@ -380,16 +384,22 @@ class Runtime:
         _, name, *rest = resource_id.split("/")
         if not rest:
             return self._scale_component(place, name, count, ended)
-        endpoint = self._endpoints.get((place, name))
-        record = endpoint.record if endpoint is not None else None
-        if endpoint is None or record is None or not endpoint.live:
+        record = hosting(*place).endpoints.get(name)
+        if record is None:
             return False
-        if record["EndpointConfigName"] not in endpoint.hosting.configs:
+        if record["EndpointConfigName"] not in hosting(*place).configs:
             ended(f"Could not find endpoint configuration {record['EndpointConfigName']}.")
             return True
+        endpoint = self._endpoints.get((place, name))
+        live = endpoint is not None and endpoint.live
         for described in all_variants(record):
             if described["VariantName"] == rest[-1]:
                 described["DesiredInstanceCount"] = count
+                if not live:
+                    described["CurrentInstanceCount"] = count
+        if endpoint is None or not endpoint.live:  # its record is all there is
+            ended(None)
+            return True
         set_status(endpoint.hosting, record, self.clock.moment(), "Updating")
         endpoint.work = asyncio.get_running_loop().create_task(self._resize(endpoint, ended))
         return True
@@ -523,16 +533,18 @@ class Runtime:
                 logger.exception("putting metrics failed")
 
     async def _tick(self, at: float) -> None:
-        """Publish what is due, judge the alarms, scale; nothing of it without model servers."""
-        if not self.options.model_servers:
-            return
+        """Publish what is due and judge the alarms, where there are model servers; scale."""
+        if self.options.model_servers:
+            await self._judge(at)
+        for place in scaled_places():
+            self._tracking.act(place, at)
+
+    async def _judge(self, at: float) -> None:
         live = [e for e in self._endpoints.values() if e.live and e.fleet is not None]
         await self._observation.publish(live, at)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.meter.flush)
         await loop.run_in_executor(None, self._observation.judge, at)
-        for place in {endpoint.place for endpoint in live}:
-            self._tracking.act(place, at)
 
     def flush(self) -> None:
         """Put every request that has been answered so far into CloudWatch."""
