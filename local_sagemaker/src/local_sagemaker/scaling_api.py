@@ -9,12 +9,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from typing import Any
+from zoneinfo import available_timezones
 
 from .application import Caller, Operation, OwnService
 from .hosting import Scaling, TargetKey, all_variants, hosting, scaling
 from .protocols import Invalid, ServiceError
 from .runtime.scaling import DIMENSIONS, drop_alarms, make_alarms
-from .runtime.scheduled_actions import is_due
+from .runtime.scheduled_actions import is_schedule
 
 
 def _state(caller: Caller) -> Scaling:
@@ -211,21 +212,15 @@ def put_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
     before = state.actions.get(entry)
     if before is None and "Schedule" not in request:
         raise Invalid("Schedule must be specified")
-    if "Schedule" in request:
-        _check_schedule(request["Schedule"])
+    if not is_schedule(request.get("Schedule", "rate(1 day)"), "at", "cron", "rate"):
+        raise Invalid(f"Schedule expression {request['Schedule']!r} is not valid")
+    if request.get("Timezone", "UTC") not in available_timezones():
+        raise Invalid(f"Timezone {request['Timezone']!r} is not a time zone of IANA's")
     base = before or {
         "ScheduledActionARN": _policy_arn(caller, key, "scheduledAction", entry[1]),
         "CreationTime": caller.now(),
     }
     state.actions[entry] = {**base, **request}
-
-
-def _check_schedule(schedule: str) -> None:
-    """Refuse what could not be read when it is due."""
-    try:
-        is_due({"Schedule": schedule, "CreationTime": 0.0}, 0.0)
-    except (ValueError, KeyError) as error:
-        raise Invalid(f"Schedule expression {schedule!r} is not valid") from error
 
 
 def delete_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:

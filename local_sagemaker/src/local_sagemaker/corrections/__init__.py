@@ -12,14 +12,15 @@ read_once()
 from moto.ec2.models import ec2_backends  # noqa: E402
 from moto.moto_api._internal.models import moto_api_backend  # noqa: E402
 
-from . import (  # noqa: E402
-    cloudwatch_alarms,  # noqa: F401
-    ecs,  # noqa: F401
-    lambda_functions,  # noqa: F401
-    networks,  # noqa: F401
-    policies,  # noqa: F401
-    storage,  # noqa: F401
-    unknown_operations,  # noqa: F401
+from . import (  # noqa: E402, F401
+    cloudwatch_alarms,
+    ecs,
+    event_rules,
+    lambda_functions,
+    networks,
+    policies,
+    storage,
+    unknown_operations,
 )
 
 

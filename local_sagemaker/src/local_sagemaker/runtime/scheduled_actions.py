@@ -1,13 +1,15 @@
-"""When the scheduled actions of Application Auto Scaling run.
+"""Schedule expressions, and when the scheduled actions of Application Auto Scaling run.
 
 Sources: Application Auto Scaling API reference, PutScheduledAction; user guide, "Schedule recurring
 scaling actions using cron expressions". A rate counts from StartTime or else from the action's
-creation, which the pages leave open.
+creation, which the pages leave open. EventBridge user guide, "Cron expressions" and "Rate
+expressions", for what an expression may be; of Application Auto Scaling the same is taken.
 """
 
 from __future__ import annotations
 
 import calendar
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -22,6 +24,46 @@ _YEARS = (1970, 2199)
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
+_ONCE = "%Y-%m-%dT%H:%M:%S"
+_NUMBER = r"(?:[0-9]{1,4}|[A-Za-z]{3})"
+_ITEM = rf"(?:\*|{_NUMBER}(?:-{_NUMBER})?)(?:/[1-9][0-9]{{0,3}})?"
+_LIST = rf"{_ITEM}(?:,{_ITEM})*"
+_SOME_DAY = rf"(?:{_ITEM}|L|(?:[1-9]|[12][0-9]|3[01])W)"
+_DAY = rf"\?|{_SOME_DAY}(?:,{_SOME_DAY})*"
+_WEEKDAY = rf"\?|(?:{_ITEM}|{_NUMBER}?L)(?:,(?:{_ITEM}|{_NUMBER}?L))*|{_NUMBER}#[1-5]"
+_CRON = re.compile(rf"{_LIST}\s+{_LIST}\s+(?:{_DAY})\s+{_LIST}\s+(?:{_WEEKDAY})\s+{_LIST}")
+
+
+def is_schedule(text: str, *kinds: str) -> bool:
+    """Say whether an expression is one of some kinds: at, cron, rate.
+
+    Examples
+    --------
+    >>> rates = "rate(1 minute)", "rate(5 minutes)", "rate(1 minutes)", "rate(5 minute)", "rate(0 days)"
+    >>> [is_schedule(text, "rate") for text in rates]
+    [True, True, False, False, False]
+    >>> is_schedule("cron(0 12 * * ? *)", "cron"), is_schedule("cron(0 12 * * * *)", "cron")
+    (True, False)
+    """
+    match = re.fullmatch(r"(at|cron|rate)\((.*)\)", text)
+    if match is None or match[1] not in kinds:
+        return False
+    if match[1] == "rate":
+        rate = re.fullmatch(r"([1-9][0-9]{0,8}) (?:minute|hour|day)(s?)", match[2])
+        return rate is not None and (rate[1] == "1") == (not rate[2])
+    # "You can't specify the Day-of-month and Day-of-week fields in the same cron expression."
+    if match[1] == "cron" and not (_CRON.fullmatch(match[2]) and match[2].count("?") == 1):
+        return False
+    try:
+        if match[1] == "at":
+            datetime.strptime(match[2], _ONCE)
+        else:
+            cron_matches(match[2], datetime(2000, 1, 1, tzinfo=UTC))
+    except (ValueError, KeyError):
+        return False
+    return True
+
+
 def is_due(action: Mapping[str, Any], at: float) -> bool:
     """Say whether an action runs in the minute that begins at a moment."""
     start, end = action.get("StartTime"), action.get("EndTime")
@@ -34,7 +76,7 @@ def is_due(action: Mapping[str, Any], at: float) -> bool:
     zone = action.get("Timezone")
     moment = datetime.fromtimestamp(at, ZoneInfo(zone) if zone else UTC)
     if kind == "at":
-        once = datetime.fromisoformat(text).replace(tzinfo=moment.tzinfo)
+        once = datetime.strptime(text, _ONCE).replace(tzinfo=moment.tzinfo)
         return at <= once.timestamp() < at + _MINUTE
     if kind == "rate":
         number, unit = text.split()
