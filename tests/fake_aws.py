@@ -10,6 +10,8 @@ from typing import Any
 from boto3.session import Session
 from botocore.validate import validate_parameters
 
+from local_sagemaker.pages import page
+
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
 
@@ -83,6 +85,8 @@ class FakeAws:
         if model.output_shape is not None:
             found = _whole(found, model.output_shape)
             validate_parameters(found, model.output_shape)
+            whole = {key: value for key, value in params.items() if not key.endswith("Token")}
+            assert page(*name.split("."), whole, found) == found, f"AWS gives {name} by the page"
         return Http(200), {**found, "ResponseMetadata": {"HTTPStatusCode": 200}}
 
 

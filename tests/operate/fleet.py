@@ -59,9 +59,7 @@ class Fleet(FakeAws):
                 "cloudformation.GetTemplate": lambda asked: {
                     "TemplateBody": json.dumps({"Resources": self._template(asked["StackName"])})
                 },
-                "cloudformation.DescribeStacks": lambda asked: {
-                    "Stacks": [{"StackName": asked["StackName"], "StackStatus": "UPDATE_COMPLETE"}]
-                },
+                "cloudformation.DescribeStacks": self._stack,
                 f"{autoscaling}ableTargets": lambda asked: page_of(
                     "ScalableTargets", list(self._targets(asked)), asked, 50
                 ),
@@ -104,6 +102,12 @@ class Fleet(FakeAws):
         stack = self.stack_of(asked["PhysicalResourceId"].rpartition("/")[2])
         more = {"StackName": stack, "Timestamp": NOW}
         return {"StackResources": [each | more for each in self._resources(stack)][:100]}
+
+    def _stack(self, asked: Asked) -> Any:
+        name = asked["StackName"]
+        if name in self.names:
+            return Refused("ValidationError", f"Stack with id {name} does not exist", 400)
+        return {"Stacks": [{"StackName": name, "StackStatus": "UPDATE_COMPLETE"}]}
 
     def _template(self, stack: str) -> dict[str, Any]:
         resources: dict[str, Any] = {}

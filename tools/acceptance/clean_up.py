@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from botocore.exceptions import ClientError
@@ -84,7 +84,7 @@ class Kind:
     delete: Callable[[World, str], None]
 
 
-def _is_of(tags: list[dict[str, str]], suffix: str) -> bool:
+def _is_of(tags: Iterable[dict[str, str]], suffix: str) -> bool:
     return any(tag["Key"] == TAG and tag["Value"] == suffix for tag in tags)
 
 
@@ -102,7 +102,7 @@ def _delete_log_group(world: World, name: str) -> None:
 def _buckets(world: World, suffix: str) -> Iterator[str]:
     """Find buckets by name too, as a stack's bucket keeps its name when it outlives the stack."""
     s3 = world.client("s3")
-    for bucket in s3.list_buckets()["Buckets"]:
+    for bucket in pages_of(s3, "list_buckets", "Buckets"):
         name = bucket["Name"]
         if name.startswith(f"{PREFIX}{suffix}"):
             yield name
@@ -140,7 +140,8 @@ def _hosting(name: str, noun: str, field: str) -> Kind:
     def find(world: World, suffix: str) -> Iterator[str]:
         sagemaker = world.client("sagemaker")
         for entry in pages_of(sagemaker, f"list_{noun}s", f"{field}s"):
-            if _is_of(sagemaker.list_tags(ResourceArn=entry[f"{field}Arn"])["Tags"], suffix):
+            tags = pages_of(sagemaker, "list_tags", "Tags", ResourceArn=entry[f"{field}Arn"])
+            if _is_of(tags, suffix):
                 yield entry[f"{field}Name"]
 
     def delete(world: World, found: str) -> None:

@@ -127,7 +127,7 @@ class Account:
 
         def pages(client: Any) -> list[Any]:
             if not client.can_paginate(operation):
-                return list(getattr(client, operation)(**arguments)[key])
+                return _by_token(getattr(client, operation), key, arguments)
             return [
                 item
                 for page in client.get_paginator(operation).paginate(**arguments)
@@ -198,6 +198,18 @@ class Account:
                 return None
             name = client.meta.method_to_api_mapping.get(operation, operation)
             return Unreadable.of(service, name, error)
+
+
+def _by_token(
+    ask: Callable[..., dict[str, Any]], key: str, arguments: Mapping[str, Any]
+) -> list[Any]:
+    """All items of a list that botocore has no paginator for, though AWS gives it by the page."""
+    page = ask(**arguments)
+    items = list(page[key])
+    while token := page.get("NextToken"):
+        page = ask(**arguments, NextToken=token)
+        items += page[key]
+    return items
 
 
 def side_by_side(read: Callable[[Item], T], items: Iterable[Item]) -> list[T]:

@@ -19,6 +19,7 @@ from .cloudwatch.state import state_at
 from .connections import ACCOUNT
 from .controls import control
 from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
+from .pages import page
 from .permissions import gate
 from .permissions.evaluator import NotJudged
 from .permissions.principals import ADMINISTRATOR, Identity
@@ -213,6 +214,7 @@ class Application:
             elif target:
                 request = protocols.parse_json(body, service.name, operation)
             result = service.operations[operation](caller, request) or {}
+            result = page(service.name, operation, request, result)
             answer, status = protocols.write(service.name, operation, result, is_json), 200
         except PassOn:
             return None

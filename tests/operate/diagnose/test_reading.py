@@ -150,6 +150,18 @@ def test_what_a_stack_denies_is_unknown(operation: str, resources: int, run: Run
     assert made.findings == ()
 
 
+def test_plan_and_drift_of_a_stack_of_many_resources(run: Run) -> None:
+    """The endpoint is not among the hundred that DescribeStackResources tells."""
+    account = Scenario(stated={"max": 20}).account()
+    assert account.template
+    before = {f"Log{number}": {"Type": "AWS::Logs::LogGroup"} for number in range(120)}
+    account.template["Resources"] = before | account.template["Resources"]
+    account.physical |= {name: name for name in before}
+    made = run(account)
+    assert [finding.id for finding in made.findings] == ["LLD704"]
+    assert made.measurements.unknown == ()
+
+
 def test_unknown_scaling_is_not_taken_for_none(run: Run) -> None:
     """A saturated fleet whose scaling may not be read: saturated, and no word on scaling."""
     made = run(_denied(saturated(), "DescribeScalableTargets"))

@@ -6,6 +6,9 @@ from collections import Counter
 
 import pytest
 
+from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.account.deployed_endpoints import meant_stack
+from low_latency_endpoint.account.stacks import owner_of
 from low_latency_endpoint.operate.verify import Machine, alarm_checks, path_checks, run_verification
 from tests.operate.fleet import NOW, Fleet
 
@@ -36,3 +39,13 @@ def test_few_calls_for_many_endpoints(
     named = len(fleet.alarms) - others
     assert asked.pop("cloudwatch.DescribeAlarms") <= (len(fleet.alarms) + named) / 100 + 3
     assert sum(asked.values()) <= 12 * endpoints, asked
+
+
+def test_each_endpoint_of_a_large_stack_has_its_owner() -> None:
+    """DescribeStackResources tells the first hundred of the stack, whichever is asked for."""
+    fleet = Fleet(20, in_stack=20)
+    account = Account(fleet, "us-east-1")
+    for number, name in enumerate(fleet.names):
+        arn = fleet.endpoints[name]["EndpointArn"]
+        assert owner_of(account, arn) == ("Stack000", f"Endpoint{number}")
+        assert meant_stack(account, name) == "Stack000"

@@ -85,9 +85,13 @@ def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outco
 
 
 def _clashing_zones(context: PreflightContext, vpc_id: str) -> list[Mapping[str, Any]]:
-    zones = context.account.read(
-        "route53", "list_hosted_zones_by_vpc", VPCId=vpc_id, VPCRegion=context.account.region
-    )["HostedZoneSummaries"]
+    zones = context.account.every(
+        "route53",
+        "list_hosted_zones_by_vpc",
+        "HostedZoneSummaries",
+        VPCId=vpc_id,
+        VPCRegion=context.account.region,
+    )
     # The zone that PrivateLink itself makes belongs to a service of AWS's.
     return [
         zone
