@@ -23,6 +23,8 @@ from local_sagemaker.resources.table import TYPES
 FILE = Path(schemas.__file__).with_name("resource_types.json")
 # Custom resources take any property; the CDK's metadata resource takes none but its own.
 _FREE = frozenset({"AWS::CDK::Metadata", "AWS::CloudFormation::CustomResource"})
+# Those of a nested stack are its template's outputs.
+_OTHER_ATTRIBUTES = frozenset({"AWS::CloudFormation::Stack"})
 # No patterns and lengths: written for Java's engine, or the same as the API's, which has its say.
 _CHECKED = (
     "dependentExcluded",
@@ -48,10 +50,13 @@ def extracted() -> dict[str, Any]:
     """Give the emulated types' schemas by type name."""
     from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-    return {
-        name: _resource(PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", name).schema, name)
-        for name in sorted(set(TYPES) - _FREE)
-    }
+    found = {}
+    for name in sorted(set(TYPES) - _FREE):
+        kept = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", name)
+        found[name] = _resource(kept.schema, name)
+        if name not in _OTHER_ATTRIBUTES:
+            found[name]["attributes"] = sorted(kept.get_atts)
+    return found
 
 
 def written(schemas: Mapping[str, Any]) -> str:

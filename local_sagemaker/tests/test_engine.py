@@ -336,11 +336,14 @@ def test_a_malformed_template_is_refused_at_once(aws, stack, resources, words):
 @pytest.mark.parametrize(
     ("part", "words"),
     [
-        ({"Resourcez": {}}, "Invalid template property or properties .'Resourcez'."),
-        ({"Outputs": {"o": {"Value": "x", "Foo": 1}}}, "/Outputs/o. has invalid properties .'Foo'"),
-        ({"Outputs": {"o": {"Description": "x"}}}, "/Outputs/o. needs Value"),
-        ({"Parameters": {"p": {"Type": "String", "Max": 1}}}, "/Parameters/p. has invalid"),
-        ({"Parameters": {"p": {"Default": "1"}}}, "/Parameters/p. needs Type"),
+        ({"Resourcez": {}}, r"Invalid template property or properties \[Resourcez\]"),
+        ({"Outputs": {"o": {"Value": "x", "Foo": 1}}}, r"/Outputs/o: extraneous key \[Foo\]"),
+        ({"Outputs": {"o": {"Description": "x"}}}, r"/Outputs/o: required key \[Value\]"),
+        (
+            {"Parameters": {"p": {"Type": "String", "Max": 1}}},
+            r"/Parameters/p: extraneous key \[Max\]",
+        ),
+        ({"Parameters": {"p": {"Default": "1"}}}, r"/Parameters/p: required key \[Type\]"),
         (_number("9", MaxValue=3), "Parameter 'p' must have a value of at most 3"),
         (_number("1", MinValue="2"), "Parameter 'p' must have a value of at least 2"),
         (_number("1,x", Type="List<Number>"), "Parameter 'p' must be a number"),

@@ -8,6 +8,9 @@ from component_site import MANAGED, NEEDS, Components, refused
 from hosting_site import Site
 from stacks_under_test import endpoint, resource_of, variant
 
+# CloudFormation gives no name of a component, only its ARN.
+NAME = {"Fn::Select": [1, {"Fn::Split": ["/", {"Ref": "Component"}]}]}
+
 
 def template(role: dict[str, Any], model: str, *, copies: int = 1, **more: Any) -> dict[str, Any]:
     component = {
@@ -26,7 +29,7 @@ def template(role: dict[str, Any], model: str, *, copies: int = 1, **more: Any) 
     target = {
         "ServiceNamespace": "sagemaker",
         "ScalableDimension": "sagemaker:inference-component:DesiredCopyCount",
-        "ResourceId": {"Fn::Sub": "inference-component/${Component.InferenceComponentName}"},
+        "ResourceId": {"Fn::Join": ["/", ["inference-component", NAME]]},
         "MinCapacity": 0,
         "MaxCapacity": 2,
     }
@@ -41,7 +44,7 @@ def template(role: dict[str, Any], model: str, *, copies: int = 1, **more: Any) 
         "Outputs": {
             "Arn": {"Value": {"Ref": "Component"}},
             "SameArn": {"Value": {"Fn::GetAtt": ["Component", "InferenceComponentArn"]}},
-            "Name": {"Value": {"Fn::GetAtt": ["Component", "InferenceComponentName"]}},
+            "Name": {"Value": NAME},
             "Endpoint": {"Value": {"Fn::GetAtt": ["Endpoint", "EndpointName"]}},
         },
     }

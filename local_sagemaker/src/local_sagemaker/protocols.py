@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 import urllib.parse
 import uuid
 from typing import Any
@@ -113,7 +114,7 @@ _JSON_TYPES: dict[str, tuple[type, ...]] = {
 _LONG = 2.0**63
 
 
-def read_json(text: bytes) -> Any:
+def read_json(text: str | bytes) -> Any:
     """Read a document whose numbers are numbers: Python's reader takes NaN and Infinity too."""
     return json.loads(text, parse_constant=_unreadable, parse_float=_finite)
 
@@ -211,10 +212,15 @@ def write(service: str, operation: str, result: dict[str, Any], is_json: bool) -
     model = service_model(service).operation_model(operation)
     serializer: Any = JSONSerializer if is_json else QuerySerializer
     context = SerializationContext(str(uuid.uuid4()))
-    return str(serializer(model, context).serialize(result)["body"]).encode()
+    text = str(serializer(model, context).serialize(result)["body"])
+    return (text if is_json else _NOT_XML.sub("\ufffd", text)).encode()
+
+
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that no document in XML has, and that clients cannot read."""
 
 
 def write_error(error: ServiceError, is_json: bool) -> bytes:
     if is_json:
         return json.dumps({"__type": error.code, "message": error.message}).encode()
-    return error_xml("query", error.code, error.message)
+    return error_xml("query", error.code, _NOT_XML.sub("\ufffd", error.message))

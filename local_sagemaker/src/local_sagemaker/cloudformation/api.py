@@ -16,6 +16,7 @@ from .change_sets import (
     execute_change_set,
     has_other_changes,
     new_stack,
+    read_template,
     stacks_of,
     start,
     submission,
@@ -31,7 +32,7 @@ from .stacks import (
     template_of,
     template_summary,
 )
-from .template import Submission, parse_template
+from .template import Submission
 
 _MOST_DESCRIBED = 100  # resources in one answer: whoever has more must list them
 
@@ -91,7 +92,7 @@ def get_template_summary(caller: Caller, request: dict[str, Any]) -> dict[str, A
         return template_summary(
             stacks_of(caller).find(request["StackName"], or_deleted=True).submitted.template
         )
-    return template_summary(parse_template(template_body(caller, request)))
+    return template_summary(read_template(template_body(caller, request)))
 
 
 def _read(view: Callable[[Stack], dict[str, Any]]) -> Callable[[Caller, dict[str, Any]], Any]:

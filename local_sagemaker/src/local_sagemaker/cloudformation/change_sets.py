@@ -81,14 +81,33 @@ def submission(caller: Caller, request: dict[str, Any], before: Submission) -> S
     """Read what a request wants a stack to be, and refuse what AWS refuses at once."""
     previous = request.get("UsePreviousTemplate") and before.body
     body = before.body if previous else template_body(caller, request)
-    template = parse_template(body)
-    check_references(template)
+    template = read_template(body)
     _check_capabilities(request, template)
     tags = before.tags
     if "Tags" in request:
         tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
     parameters = _parameters(caller, request, template, before.parameters)
-    return Submission(body, template, parameters, tags, request.get("Capabilities", []))
+    submitted = Submission(body, template, parameters, tags, request.get("Capabilities", []))
+    _foresee(caller, Stack(request["StackName"], "", "", submitted))
+    return submitted
+
+
+def read_template(body: str) -> dict[str, Any]:
+    """Read a template, and refuse what can be seen without its parameters."""
+    template = parse_template(body)
+    check_references(template)
+    return template
+
+
+def _foresee(caller: Caller, stack: Stack) -> None:
+    """Refuse a template that cannot be evaluated with these parameters."""
+    names = stack.submitted.template["Resources"]
+    try:
+        Evaluation(
+            place_of(caller, stack), stacks_of(caller), stack, stack.submitted, names, asks=()
+        ).foresee()
+    except RecursionError:
+        raise ServiceError("Template format error: it refers to itself too deeply") from None
 
 
 def template_body(caller: Caller, request: dict[str, Any]) -> str:

@@ -7,38 +7,53 @@ import copy
 import ipaddress
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
+from types import MappingProxyType
 from typing import Any
+
+from botocore.exceptions import ClientError
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
 from ..connections import local_client
 from ..protocols import ServiceError
 from ..resources.resource_type import Place
 from ..resources.table import TYPES, find_type, is_custom
-from ..schemas import violations
+from ..schemas import schema_of, violations
 from .stacks import DeployedResource, Output, Stack, StackStore
 from .stacks import store as stack_store
 from .template import Submission
+from .template_shape import check_arguments, in_full
 
 
 def references(value: Any) -> Iterator[str]:
     """Give every name that a piece of template refers to (resources and parameters alike)."""
+    for name, _ in _mentions(value):
+        yield name
+
+
+def _mentions(value: Any) -> Iterator[tuple[str, Any]]:
+    """Give every name that a piece of template refers to, with the attribute that is asked for."""
     if isinstance(value, list):
-        for item in value:
-            yield from references(item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if key == "Ref" and isinstance(item, str):
-                yield item
-            elif key == "Fn::GetAtt":
-                yield item.split(".")[0] if isinstance(item, str) else item[0]
-            elif key == "Fn::Sub":
-                text = item if isinstance(item, str) else item[0]
-                own = {} if isinstance(item, str) else item[1]
-                for name in re.findall(r"\$\{([^!}][^}]*)\}", text):
-                    if name not in own:
-                        yield name.strip().split(".")[0]
-                yield from references(own)
-            else:
-                yield from references(item)
+        value = dict(enumerate(value))
+    for key, item in value.items() if isinstance(value, dict) else ():
+        given = in_full(str(key), item)
+        if key == "Ref" and isinstance(item, str):
+            yield item, None
+        elif key == "Fn::GetAtt" and isinstance(given, list):
+            yield given[0], given[1]
+            yield from _mentions(given[1:])
+        elif key == "Fn::Sub" and isinstance(given, list):
+            yield from _mentions_in_text(*given)
+        else:
+            yield from _mentions(item)
+
+
+def _mentions_in_text(text: str, own: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Any]:
+    for name in re.findall(r"\$\{([^!}][^}]*)\}", text):
+        if name not in own:
+            resource, _, attribute = name.partition(".")
+            yield resource, attribute or None
+    yield from _mentions(dict(own))
 
 
 def dependencies(resource: Mapping[str, Any], names: set[str]) -> set[str]:
@@ -97,26 +112,50 @@ def deletion_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return order
 
 
+_PSEUDO = {
+    "AWS::AccountId",
+    "AWS::NoValue",
+    "AWS::NotificationARNs",
+    "AWS::Partition",
+    "AWS::Region",
+    "AWS::StackId",
+    "AWS::StackName",
+    "AWS::URLSuffix",
+}
+
+
 def check_references(template: Mapping[str, Any]) -> None:
     """Refuse references to what is not in the template, before anything is created."""
     resources = template["Resources"]
-    known = {*resources, *(template.get("Parameters") or {})}
-    named: dict[str, set[str]] = {
-        "Resources": {
-            name
-            for resource in resources.values()
-            for name in {*references(resource.get("Properties") or {})} - known
-            | _explicit(resource)
-            if name not in resources
-        },
-        "Outputs": {*references(template.get("Outputs") or {})} - known,
-    }
-    for block, names in named.items():
-        if missing := sorted(name for name in names if not name.startswith("AWS::")):
+    parameters = {*template.get("Parameters", {}), *_PSEUDO}
+    explicit = {name for resource in resources.values() for name in _explicit(resource)}
+    for block in ("Resources", "Outputs"):
+        missing = {*references(template.get(block))} - parameters - set(resources)
+        missing |= explicit - set(resources) if block == "Resources" else set()
+        if missing:
             raise ServiceError(
                 "Template format error: Unresolved resource dependencies "
-                f"[{', '.join(missing)}] in the {block} block of the template"
+                f"[{', '.join(sorted(missing))}] in the {block} block of the template"
             )
+        for name, attribute in _mentions(template.get(block)):
+            if name in resources and isinstance(attribute, str):
+                _check_attribute(name, resources[name]["Type"], attribute)
+    for block in ("Conditions", "Rules"):
+        if missing := {*references(template.get(block))} - parameters:
+            raise ServiceError(
+                f"Template format error: Unresolved dependencies [{', '.join(sorted(missing))}]. "
+                f"Cannot reference resources in the {block} block of the template"
+            )
+
+
+def _check_attribute(logical_id: str, type_name: str, attribute: str) -> None:
+    """Refuse an attribute that CloudFormation's schema of the type does not have."""
+    known = (schema_of(type_name) or {}).get("attributes")
+    if known is not None and attribute not in known:
+        raise ServiceError(
+            f"Template error: resource {logical_id} does not support attribute type {attribute} "
+            f"in Fn::GetAtt. {type_name} has: {', '.join(known) or 'none'}"
+        )
 
 
 PENDING = "\0known after deployment:"
@@ -140,11 +179,14 @@ class Evaluation:
         stack: Stack,
         submitted: Submission,
         pending: Collection[str] = (),
+        asks: Collection[str] = ("exports", "ssm"),
     ) -> None:
         self._place = place
         self._stacks = stacks
         self._existing = stack.resources
         self._pending = pending
+        self._asks = asks
+        self._conditions: dict[str, bool | None] = {}
         self._tags = submitted.tags
         self.imports: set[str] = set()
         self.template = submitted.template
@@ -164,6 +206,24 @@ class Evaluation:
             if "Condition" not in resource or self.condition(resource["Condition"])
         }
         self.order = creation_order(self.resources)
+
+    def foresee(self) -> None:
+        """Evaluate what waits for no resource: CloudFormation refuses the rest of it at once."""
+        for name in self.template.get("Conditions", {}):
+            self.condition(name)
+        for name, rule in self.template.get("Rules", {}).items():
+            self._assert(name, rule)
+        for logical_id in self.resources:
+            self.properties(logical_id)
+        self.outputs()
+
+    def _assert(self, name: str, rule: Mapping[str, Any]) -> None:
+        if "RuleCondition" in rule and not self._test(rule["RuleCondition"]):
+            return
+        for assertion in rule["Assertions"]:
+            if not self._test(assertion["Assert"]):
+                said = assertion.get("AssertDescription", "an assertion is false")
+                raise ServiceError(f"Template validation error: Rule {name}: {said}")
 
     def properties(self, logical_id: str) -> dict[str, Any]:
         """Resolve a resource's properties, and add the stack's tags where the type takes them."""
@@ -190,21 +250,29 @@ class Evaluation:
             value = self.resolve(declared["Value"])
             if value is NO_VALUE or isinstance(value, (dict, list)):
                 raise ServiceError(
-                    f"Template format error: Output {key} is malformed: its value is no string"
+                    f"Template format error: Output {key} is malformed: The Value field of every "
+                    "Outputs member must evaluate to a String."
                 )
-            export = declared.get("Export")
-            result.append(
-                Output(
-                    key,
-                    str(value).lower() if isinstance(value, bool) else str(value),
-                    declared.get("Description"),
-                    str(self.resolve(export["Name"])) if export else None,
-                )
-            )
+            exported = self._exported(key, declared["Export"]) if "Export" in declared else None
+            result.append(Output(key, _text(value), declared.get("Description"), exported))
         return result
+
+    def _exported(self, key: str, export: Mapping[str, Any]) -> str:
+        name = _text(self.resolve(export["Name"]))
+        _check_independent(f"Outputs {key}", name)
+        if not re.fullmatch(r"[A-Za-z0-9:-]+", name):
+            raise ServiceError(
+                f"Template format error: Output {key} is malformed. The Name field of every Export "
+                "member must be specified and consist only of alphanumeric characters, colons, or "
+                "hyphens."
+            )
+        return name
 
     def refusals(self) -> dict[str, str]:
         """Find what CloudFormation or this emulation refuses, before a stack half exists."""
+        ahead = copy.copy(self)
+        ahead._pending, ahead._asks = self.template["Resources"], ("exports",)
+        ahead.foresee()
         result = {}
         for logical_id in self.order:
             declared = self.resources[logical_id]
@@ -215,7 +283,10 @@ class Evaluation:
             names = [n for n in declared.get("Properties") or {} if not kind.honours(n)]
             if names:
                 result[logical_id] = not_emulated(declared["Type"], ", ".join(names))
-            elif wrong := violations(declared["Type"], declared.get("Properties") or {}):
+            elif wrong := (
+                violations(declared["Type"], declared.get("Properties") or {})
+                or violations(declared["Type"], _judged(ahead.properties(logical_id)))
+            ):
                 result[logical_id] = invalid(logical_id, wrong)
             unknown = set(declared) - _RESOURCE_KEYS
             if unknown:
@@ -239,122 +310,125 @@ class Evaluation:
             pairs = {key: self.resolve(item) for key, item in value.items()}
             return {key: item for key, item in pairs.items() if item is not NO_VALUE}
         if isinstance(value, str) and "{{resolve:" in value:
-            return re.sub(
-                r"\{\{resolve:([a-z-]+):([^}]+)\}\}",
-                lambda match: self._dynamic(match[1], match[2]),
-                value,
-            )
+            return re.sub(r"\{\{resolve:([^}]*)\}\}", lambda found: self._dynamic(found[1]), value)
         return value
 
     def condition(self, name: str) -> bool:
-        conditions = self.template.get("Conditions") or {}
-        if name not in conditions:
-            raise ServiceError(f"Template format error: Unresolved condition {name}")
-        return self._test(conditions[name])
+        """Evaluate one of the template's conditions, once."""
+        if name in self._conditions and self._conditions[name] is None:
+            raise ServiceError(f"Template format error: Circular dependency of condition {name}")
+        if name not in self._conditions:
+            self._conditions[name] = None
+            self._conditions[name] = self._test(self.template["Conditions"][name])
+        return bool(self._conditions[name])
 
     def _test(self, expression: Any) -> bool:
         name, argument = next(iter(expression.items()))
         if name == "Condition":
             return self.condition(argument)
+        if name in ("Fn::And", "Fn::Or", "Fn::Not"):
+            parts = [self._test(item) for item in argument]
+            return {"Fn::And": all(parts), "Fn::Or": any(parts), "Fn::Not": not parts[0]}[name]
+        given = self.resolve(argument)
+        check_arguments(self.template, name, given)
+        left, right = (_compared(item) for item in given)
         if name == "Fn::Equals":
-            left, right = (self.resolve(item) for item in argument)
-            return _text(left) == _text(right)
-        if name == "Fn::And":
-            return all(self._test(item) for item in argument)
-        if name == "Fn::Or":
-            return any(self._test(item) for item in argument)
-        if name == "Fn::Not":
-            return not self._test(argument[0])
-        raise ServiceError(f"Template error: {name} is not a condition function")
+            return bool(left == right)
+        if name == "Fn::Contains":
+            return right in left
+        if name == "Fn::EachMemberEquals":
+            return all(item == right for item in left)
+        return all(item in right for item in left)
 
     def _ref(self, name: str) -> Any:
         if name == "AWS::NoValue":
             return NO_VALUE
         if name in self.values:
             return self.values[name]
-        if name in self._pending:
+        if name in self._pending and name in self.resources:
             return f"{PENDING}{name}\0"
         return self._found(name).physical_id
 
     def _function(self, name: str, argument: Any) -> Any:
-        method = _FUNCTIONS.get(name)
-        if method is None:
-            raise ServiceError(f"Template error: {name} is not emulated by the local AWS")
-        return method(self, argument)
+        if name == "Fn::If":  # what is not chosen is not evaluated
+            return self.resolve(argument[1] if self.condition(argument[0]) else argument[2])
+        given = self.resolve(in_full(name, argument))
+        if name in ("Fn::FindInMap", "Fn::ImportValue"):
+            _check_independent(name, given)
+        if waiting := _waiting(given):
+            return waiting
+        check_arguments(self.template, name, given)
+        return _FUNCTIONS[name](self, given)
 
     def _get_att(self, argument: Any) -> Any:
-        parts = argument.split(".", 1) if isinstance(argument, str) else argument
-        return self._attribute(parts[0], self.resolve(parts[1]))
+        return self._attribute(argument[0], _text(argument[1]))
 
     def _sub(self, argument: Any) -> str:
-        text, own = (argument, {}) if isinstance(argument, str) else argument
-        own = {key: self.resolve(item) for key, item in own.items()}
+        text, own = argument if len(argument) == 2 else (argument[0], {})
 
         def replace(match: re.Match[str]) -> str:
-            name = match[1].strip()
+            name = match[1]
             if name.startswith("!"):
                 return "${" + name[1:] + "}"
-            if name in own:
-                return _text(own[name])
-            if "." in name:
-                return _text(self._get_att(name))
-            return _text(self._ref(name))
+            resource, _, attribute = name.partition(".")
+            value = own[name] if name in own else self._mentioned(resource, attribute)
+            if isinstance(value, (dict, list)):
+                raise ServiceError(
+                    f"Template error: variable {name} in Fn::Sub expression does not resolve to a "
+                    "string"
+                )
+            return _text(value)
 
         return re.sub(r"\$\{([^}]+)\}", replace, text)
 
+    def _mentioned(self, name: str, attribute: str) -> Any:
+        return self._attribute(name, attribute) if attribute else self._ref(name)
+
     def _join(self, argument: Any) -> str:
-        items = self.resolve(argument[1])
-        return argument[0].join(_text(item) for item in items)
+        return _text(argument[0]).join(_text(item) for item in argument[1])
 
     def _select(self, argument: Any) -> Any:
-        index, items = int(self.resolve(argument[0])), self.resolve(argument[1])
-        if not isinstance(items, list) or not 0 <= index < len(items):
+        index, items = int(float(argument[0])), argument[1]
+        if not 0 <= index < len(items):
             raise ServiceError(
                 f"Template error: Fn::Select cannot select nonexistent value at index {index}"
             )
         return items[index]
 
     def _split(self, argument: Any) -> list[str]:
-        return str(self.resolve(argument[1])).split(argument[0])
+        return _text(argument[1]).split(_text(argument[0]))
 
     def _find_in_map(self, argument: Any) -> Any:
-        default = None
-        keys = []
-        for item in argument:
-            if isinstance(item, dict) and "DefaultValue" in item:
-                default = self.resolve(item["DefaultValue"])
-            else:
-                keys.append(self.resolve(item))
-        found: Any = self.template.get("Mappings") or {}
+        found: Any = self.template["Mappings"]
+        keys = [_text(item) for item in argument]
         for key in keys:
-            if not isinstance(found, dict) or key not in found:
-                if default is not None:
-                    return default
+            if key not in found:
                 raise ServiceError(f"Template error: Unable to get mapping for {'::'.join(keys)}")
             found = found[key]
         return found
 
-    def _if(self, argument: Any) -> Any:
-        return self.resolve(argument[1] if self.condition(argument[0]) else argument[2])
-
     def _base64(self, argument: Any) -> str:
-        return base64.b64encode(_text(self.resolve(argument)).encode()).decode()
+        return base64.b64encode(_text(argument).encode()).decode()
 
     def _cidr(self, argument: Any) -> list[str]:
-        block, count, *rest = (self.resolve(item) for item in argument)
-        network = ipaddress.ip_network(block)
-        bits = int(rest[0]) if rest else network.max_prefixlen - network.prefixlen
-        subnets = network.subnets(new_prefix=network.max_prefixlen - bits)
-        return [str(next(subnets)) for _ in range(int(count))]
+        block, count, *rest = (_text(item) for item in argument)
+        try:
+            network = ipaddress.ip_network(block)
+            bits = int(rest[0]) if rest else network.max_prefixlen - network.prefixlen
+            subnets = network.subnets(new_prefix=network.max_prefixlen - bits)
+            found = [str(subnet) for subnet in islice(subnets, int(count))]
+        except ValueError as error:
+            raise ServiceError(f"Template error: every Fn::Cidr object requires {error}") from None
+        if len(found) < int(count):
+            raise ServiceError(
+                f"Template error: every Fn::Cidr object requires at most {len(found)} blocks of {block}"
+            )
+        return found
 
     def _stack_output(self, argument: Any) -> Any:
-        if unknown := set(argument) - {"OutputName", "Region", "StackName"}:
-            raise ServiceError(
-                f"Template error: Fn::GetStackOutput with {', '.join(sorted(unknown))} is not "
-                "emulated by the local AWS"
-            )
-        given = {key: self.resolve(item) for key, item in argument.items()}
-        region, stack, output = (given.get(n) for n in ("Region", "StackName", "OutputName"))
+        if "exports" not in self._asks:
+            return f"{PENDING}Fn::GetStackOutput\0"
+        region, stack, output = (argument.get(n) for n in ("Region", "StackName", "OutputName"))
         # Unlike an import, this does not hold the other stack's output there.
         stacks = self._stacks
         if region not in (None, self._place.region):
@@ -369,7 +443,8 @@ class Evaluation:
         return outputs[output]
 
     def _attribute(self, logical_id: str, name: str) -> Any:
-        if logical_id in self._pending:
+        if logical_id in self._pending and logical_id in self.resources:
+            _check_attribute(logical_id, self.resources[logical_id]["Type"], name)
             return f"{PENDING}{logical_id}.{name}\0"
         resource = self._found(logical_id)
         if name in resource.attributes:
@@ -379,9 +454,10 @@ class Evaluation:
                 "CustomResource attribute error: Vendor response doesn't contain "
                 f"{name} attribute in object {resource.physical_id}"
             )
+        _check_attribute(logical_id, resource.type, name)
         raise ServiceError(
-            f"Template error: resource {logical_id} does not support attribute type {name} in "
-            f"Fn::GetAtt. {resource.type} has: {', '.join(sorted(resource.attributes)) or 'none'}"
+            f"Template error: attribute {name} of {resource.type} is not emulated by the local AWS; "
+            f"it has: {', '.join(sorted(resource.attributes)) or 'none'}"
         )
 
     def _found(self, logical_id: str) -> DeployedResource:
@@ -390,23 +466,36 @@ class Evaluation:
         return self._existing[logical_id]
 
     def _import(self, argument: Any) -> str:
-        name = str(self.resolve(argument))
-        exports = self._stacks.exports()
+        if "exports" not in self._asks:
+            return f"{PENDING}Fn::ImportValue\0"
+        name, exports = _text(argument), self._stacks.exports()
         if name not in exports:
             raise ServiceError(f"No export named {name} found.")
         self.imports.add(name)
         return exports[name][1].value
 
     def _get_azs(self, argument: Any) -> list[str]:
-        region = self.resolve(argument) or self.values["AWS::Region"]
+        region = _text(argument) or self._place.region
+        if region not in RegionsAndZonesBackend.zones:
+            raise ServiceError(f"Template error: Fn::GetAZs: {region} is no Region")
         answer = local_client("ec2", region, self._place.url).describe_availability_zones()
         return [zone["ZoneName"] for zone in answer["AvailabilityZones"]]
 
-    def _dynamic(self, service: str, reference: str) -> str:
+    def _dynamic(self, inner: str) -> str:
+        service, _, reference = inner.partition(":")
+        name = reference.split(":")[0]
+        if not name:
+            raise ServiceError(
+                f"Incorrect format is used in the following reference: [{{{{resolve:{inner}}}}}]"
+            )
         if service != "ssm":
             raise ServiceError(f"Dynamic references to {service} are not emulated")
-        name = reference.split(":")[0]
-        return str(self._place.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+        if "ssm" not in self._asks:
+            return f"{PENDING}ssm:{name}\0"
+        try:
+            return str(self._place.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+        except ClientError as error:
+            raise ServiceError(f"Parameters: [ssm:{name}]: {error}") from None
 
 
 _FUNCTIONS: dict[str, Callable[[Evaluation, Any], Any]] = {
@@ -417,22 +506,49 @@ _FUNCTIONS: dict[str, Callable[[Evaluation, Any], Any]] = {
     "Fn::Split": Evaluation._split,
     "Fn::FindInMap": Evaluation._find_in_map,
     "Fn::GetAZs": Evaluation._get_azs,
-    "Fn::If": Evaluation._if,
     "Fn::Base64": Evaluation._base64,
     "Fn::Cidr": Evaluation._cidr,
     "Fn::ImportValue": Evaluation._import,
     "Fn::GetStackOutput": Evaluation._stack_output,
-    "Fn::Equals": lambda self, argument: self._test({"Fn::Equals": argument}),
-    "Fn::And": lambda self, argument: self._test({"Fn::And": argument}),
-    "Fn::Or": lambda self, argument: self._test({"Fn::Or": argument}),
-    "Fn::Not": lambda self, argument: self._test({"Fn::Not": argument}),
 }
+
+
+def _waiting(argument: Any) -> str:
+    """Give the first of a function's arguments that is not known yet, or ""."""
+    parts = list(argument.values()) if isinstance(argument, dict) else argument
+    parts = parts if isinstance(parts, list) else [parts]
+    return next((part for part in parts if isinstance(part, str) and PENDING in part), "")
+
+
+def _judged(value: Any) -> Any:
+    """Put a function back where a value is not known yet: it is judged when it is."""
+    if isinstance(value, dict):
+        return {key: _judged(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_judged(item) for item in value]
+    return {"Ref": value} if _waiting(value) else value
+
+
+def _check_independent(what: str, argument: Any) -> None:
+    """Refuse what CloudFormation has to know before it makes anything."""
+    if _waiting(argument):
+        raise ServiceError(
+            f"Template error: the attribute in {what} must not depend on any resources, imported "
+            "values, or Fn::GetAZs"
+        )
+
+
+def _compared(value: Any) -> Any:
+    """Give a value as conditions compare it: numbers and booleans as text."""
+    if isinstance(value, list):
+        return [_compared(item) for item in value]
+    return value if isinstance(value, dict) else _text(value)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (dict, list)):
+    if isinstance(value, (dict, list, _NoValue)):
         raise ServiceError("Template error: a string was expected where a list or map was given")
     return str(value)
 

@@ -63,7 +63,7 @@ class NestedStack(ResourceType):
             reasons = [
                 f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason')}"
                 for event in events
-                if event["ResourceStatus"].endswith("_FAILED")
+                if event["ResourceStatus"].endswith(("_FAILED", "ROLLBACK_IN_PROGRESS"))
             ]
             raise ServiceError(
                 f"Embedded stack {stack_id} was not successfully created or updated: "

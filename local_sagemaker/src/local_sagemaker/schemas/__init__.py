@@ -39,20 +39,23 @@ def violations(type_name: str, properties: Mapping[str, Any]) -> list[str]:
     schema = schema_of(type_name)
     if schema is None:
         return []
-    return list(_Check(schema.get("definitions", {})).problems(schema, properties, "#"))
+    return list(Check(schema.get("definitions", {})).problems(schema, properties, "#"))
 
 
-class _Check:
-    """One type's check."""
+class Check:
+    """A value's check against one schema, which may refer to these definitions."""
 
-    def __init__(self, definitions: Mapping[str, Schema]) -> None:
+    def __init__(
+        self, definitions: Mapping[str, Schema], *, judges_functions: bool = False
+    ) -> None:
         self._definitions = definitions
+        self._judges_functions = judges_functions
 
     def problems(self, schema: Schema, value: Any, path: str) -> Iterator[str]:
         """Find what is wrong with a value."""
         if "$ref" in schema:
             schema = self._definitions[schema["$ref"]]
-        if _is_function(value):
+        if _is_function(value) and not self._judges_functions:
             yield from self._branches_of_if(schema, value, path)
             return
         kinds = schema.get("type", [])
@@ -106,8 +109,10 @@ class _Check:
                 yield f"{path}: {wanted} one of [{', '.join(keys)}] is required"
 
     def _array(self, schema: Schema, value: list[Any], path: str) -> Iterator[str]:
+        first = schema.get("prefixItems", [])
         for number, item in enumerate(value):
-            yield from self.problems(schema.get("items", {}), item, f"{path}/{number}")
+            items = first[number] if number < len(first) else schema.get("items", {})
+            yield from self.problems(items, item, f"{path}/{number}")
         if len(value) < schema.get("minItems", 0):
             yield f"{path}: expected minimum item count: {schema['minItems']}, found: {len(value)}"
         if len(value) > schema.get("maxItems", len(value)):
@@ -122,9 +127,10 @@ def _scalar(schema: Schema, value: Any, path: str) -> Iterator[str]:
     if folded and _text(value).lower() not in folded:
         yield f"{path}: {_text(value)} is not a valid enum value; it is one of {', '.join(folded)}"
     if _fits(value, "number"):
-        if float(value) < schema.get("minimum", float(value)):
+        number = float(_text(value))  # a whole number may be too large for one
+        if number < schema.get("minimum", number):
             yield f"{path}: {value} is not greater or equal to {schema['minimum']}"
-        if float(value) > schema.get("maximum", float(value)):
+        if number > schema.get("maximum", number):
             yield f"{path}: {value} is not less or equal to {schema['maximum']}"
 
 
