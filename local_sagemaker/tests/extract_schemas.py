@@ -56,6 +56,9 @@ def extracted() -> dict[str, Any]:
         found[name] = _resource(kept.schema, name)
         if name not in _OTHER_ATTRIBUTES:
             found[name]["attributes"] = sorted(kept.get_atts)
+        identifier = [path.split("/")[-1] for path in kept.schema["primaryIdentifier"]]
+        if {*identifier} <= {*found[name]["properties"]}:
+            found[name]["identifier"] = identifier
     return found
 
 

@@ -318,3 +318,23 @@ def test_a_failed_revert_goes_back_to_what_was_made_by_hand(drifting):
     drifting.revert()
     assert drifting.changes.execute() == "UPDATE_ROLLBACK_COMPLETE"
     assert drifting.limits() == (2, 2)
+
+
+def test_what_would_be_imported_is_refused_and_what_cannot_be_is_created(changes, role):
+    """User guide, "Import AWS resources into a CloudFormation stack automatically".
+
+    Its name must be in the template, as its type's primary identifier, which must not be read-only: an
+    endpoint's is its ARN, so that it is created like any other.
+    """
+    kept = {"DeletionPolicy": "Retain"}
+    named = {
+        **hosting(role, [variant(1)]),
+        "Endpoint": resource_of(ENDPOINT, **endpoint(EndpointName="e")),
+    }
+    others = {**named, "Gone": parameter("1", Name="/gone"), "Unnamed": {**parameter("1"), **kept}}
+    others["Endpoint"] |= kept
+    found = by_id(changes.create(others, "CREATE", ImportExistingResources=True))
+    assert {change["Action"] for change in found.values()} == {"Add"}
+    given = {**others, "Kept": {**parameter("1", Name="/kept"), **kept}}
+    with pytest.raises(Exception, match=r"would import \[Kept\] if they exist"):
+        changes.create(given, "CREATE", "others", ImportExistingResources=True)

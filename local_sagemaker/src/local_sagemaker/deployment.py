@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import time
@@ -16,6 +17,7 @@ from botocore.exceptions import ClientError
 from .server import LocalAws
 
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
+_LARGEST_BODY = 51_200  # bytes that CloudFormation takes inline
 _BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version"
 
 
@@ -59,7 +61,7 @@ def deploy_template(
         body = _publish(aws, Path(source), stack_name)
     arguments: dict[str, Any] = {
         "StackName": stack_name,
-        "TemplateBody": body,
+        **_template(aws, body),
         "Capabilities": _CAPABILITIES,
         "Parameters": [
             {"ParameterKey": key, "ParameterValue": value}
@@ -169,6 +171,18 @@ def _result(cloudformation: Any, stack_id: str, seen: int) -> DeployedStack:
 
 
 # ------------------------------------------------------------------------------------------ assets
+
+
+def _template(aws: LocalAws, body: str) -> dict[str, str]:
+    """Give a template as a request states it: a large one from S3, as the CDK CLI does."""
+    data = body.encode()
+    if len(data) <= _LARGEST_BODY:
+        return {"TemplateBody": body}
+    s3, bucket = aws.client("s3"), f"cdk-hnb659fds-assets-{aws.account}-{aws.region}"
+    key = f"{hashlib.sha256(data).hexdigest()}.json"
+    _ensure_bucket(s3, aws.region, bucket)
+    s3.put_object(Bucket=bucket, Key=key, Body=data)
+    return {"TemplateURL": f"https://s3.{aws.region}.amazonaws.com/{bucket}/{key}"}
 
 
 def _publish(aws: LocalAws, folder: Path, stack_name: str) -> str:

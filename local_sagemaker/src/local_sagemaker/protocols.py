@@ -64,9 +64,14 @@ def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict
     if name not in model.operation_names:
         raise ServiceError(f"Could not find operation {name}", "InvalidAction")
     try:
-        return name, QueryParser(model.operation_model(name)).parse({"values": flat})
+        request = QueryParser(model.operation_model(name)).parse({"values": flat})
     except ValueError as error:
         raise ServiceError(f"A number cannot be read: {str(error)[:150]}") from None
+    try:
+        check(service, name, request)
+    except Invalid as error:
+        raise ServiceError(error.message) from None
+    return name, request
 
 
 # ------------------------------------------------------------------------------------------- json

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from ..application import Caller, OwnService
+import yaml
+
+from ..application import Caller, Operation, OwnService
 from ..protocols import ServiceError
 from .change_sets import (
-    check_updatable,
     compute_changes,
     create_change_set,
     delete_change_set,
     describe_change_set,
     execute_change_set,
+    find_change_set,
     has_other_changes,
     new_stack,
     read_template,
@@ -51,7 +54,7 @@ def create_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 def update_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     stack = stacks_of(caller).find(request["StackName"])
-    check_updatable(stack)
+    stack.check_status("UpdateStack")
     submitted = submission(caller, request, stack.submitted)
     if not compute_changes(caller, stack, submitted) and not has_other_changes(stack, submitted):
         raise ServiceError("No updates are to be performed.")
@@ -69,15 +72,21 @@ def delete_stack(caller: Caller, request: dict[str, Any]) -> None:
         raise ServiceError(
             f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled"
         )
-    if stack.busy:
-        raise ServiceError(f"Stack:{stack.id} is in {stack.status} state and can not be deleted.")
+    stack.check_status("DeleteStack")
+    retain = request.get("RetainResources", [])
+    if retain and stack.status != "DELETE_FAILED":
+        raise ServiceError(
+            f"Invalid operation on stack [{stack.id}]. When you delete a stack, specify which "
+            "resources to retain only when the stack is in the DELETE_FAILED state."
+        )
+    if stack.status == "DELETE_IN_PROGRESS":
+        return
     for output in stack.outputs:
         users = [n for n in stacks.importers(output.export or "") if n != stack.name]
         if output.export and users:
             raise ServiceError(
                 f"Export {output.export} cannot be deleted as it is in use by {', '.join(users)}"
             )
-    retain = request.get("RetainResources", [])
     start(caller, request, stack, "DELETE_IN_PROGRESS", lambda it: it.delete(retain))
 
 
@@ -166,40 +175,79 @@ def _has(stack: Stack, physical_id: str) -> bool:
 def continue_update_rollback(caller: Caller, request: dict[str, Any]) -> None:
     """ContinueUpdateRollback: another try, without the resources to skip."""
     stack = stacks_of(caller).find(request["StackName"])
-    if stack.status != "UPDATE_ROLLBACK_FAILED" or stack.continue_rollback is None:
-        raise ServiceError(
-            f"Stack:{stack.id} is in {stack.status} state and can not continue rolling back."
-        )
+    stack.check_status("ContinueUpdateRollback")
     skipped = request.get("ResourcesToSkip", [])
     if wrong := [name for name in skipped if name not in stack.unrolled]:
         raise ServiceError(f"Stack resources that cannot be skipped: [{', '.join(wrong)}]")
     work = stack.continue_rollback
+    assert work is not None, "the failed rollback has left it"
     start(caller, request, stack, "UPDATE_ROLLBACK_IN_PROGRESS", lambda it: work(skipped))
 
 
+def _not_now(operation: str) -> Operation:
+    """Make an operation that no stack takes here, and most stacks take nowhere."""
+
+    def refuse(caller: Caller, request: dict[str, Any]) -> None:
+        stacks_of(caller).find(request["StackName"]).check_status(operation)
+        raise ServiceError(f"{operation} is not emulated by the local AWS", "InvalidAction")
+
+    return refuse
+
+
+def validate_template(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    return template_summary(read_template(template_body(caller, request)))
+
+
+def get_template(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    if request.get("ChangeSetName"):
+        return template_of(find_change_set(caller, request)[1].submitted)
+    name = request.get("StackName", "")
+    return template_of(stacks_of(caller).find(name, or_deleted=True).submitted)
+
+
+_INPUTS = yaml.safe_load(Path(__file__).with_name("inputs.yaml").read_text())
+
+
+def _judged(name: str, operation: Operation) -> Operation:
+    """Let an operation refuse the inputs that it would drop."""
+
+    def judged(caller: Caller, request: dict[str, Any]) -> dict[str, Any] | None:
+        stated = [key for key in _INPUTS["refused"].get(name, ()) if request.get(key)]
+        if stated:
+            raise ServiceError(f"{name} with {', '.join(stated)} is not emulated by the local AWS")
+        return operation(caller, request)
+
+    return judged
+
+
+_OPERATIONS: dict[str, Operation] = {
+    "CancelUpdateStack": _not_now("CancelUpdateStack"),
+    "RollbackStack": _not_now("RollbackStack"),
+    "ValidateTemplate": validate_template,
+    "CreateStack": create_stack,
+    "UpdateStack": update_stack,
+    "DeleteStack": delete_stack,
+    "CreateChangeSet": create_change_set,
+    "DescribeChangeSet": describe_change_set,
+    "ExecuteChangeSet": execute_change_set,
+    "DeleteChangeSet": delete_change_set,
+    "ListChangeSets": _read(described_change_sets),
+    "DescribeStacks": describe_stacks,
+    "ListStacks": list_stacks,
+    "DescribeStackEvents": _read(described_events),
+    "DescribeStackResource": describe_stack_resource,
+    "DescribeStackResources": describe_stack_resources,
+    "ListStackResources": _read(described_resource_summaries),
+    "GetTemplate": get_template,
+    "GetTemplateSummary": get_template_summary,
+    "GetStackPolicy": _read(lambda stack: {}),
+    "UpdateTerminationProtection": set_termination_protection,
+    "ContinueUpdateRollback": continue_update_rollback,
+    "ListExports": list_exports,
+}
+
 CLOUDFORMATION = OwnService(
     "cloudformation",
-    {
-        "CreateStack": create_stack,
-        "UpdateStack": update_stack,
-        "DeleteStack": delete_stack,
-        "CreateChangeSet": create_change_set,
-        "DescribeChangeSet": describe_change_set,
-        "ExecuteChangeSet": execute_change_set,
-        "DeleteChangeSet": delete_change_set,
-        "ListChangeSets": _read(described_change_sets),
-        "DescribeStacks": describe_stacks,
-        "ListStacks": list_stacks,
-        "DescribeStackEvents": _read(described_events),
-        "DescribeStackResource": describe_stack_resource,
-        "DescribeStackResources": describe_stack_resources,
-        "ListStackResources": _read(described_resource_summaries),
-        "GetTemplate": _read(template_of),
-        "GetTemplateSummary": get_template_summary,
-        "GetStackPolicy": _read(lambda stack: {}),
-        "UpdateTerminationProtection": set_termination_protection,
-        "ContinueUpdateRollback": continue_update_rollback,
-        "ListExports": list_exports,
-    },
+    {name: _judged(name, operation) for name, operation in _OPERATIONS.items()},
     complete=True,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from ..protocols import ServiceError
 from ..resources.calls import as_text
 from ..resources.resource_type import Place
 from ..resources.table import find_type
+from ..schemas import schema_of
 from .engine import ResourceWork, StackOperation
 from .evaluation import PENDING, Evaluation, check_references, references
 from .stacks import (
@@ -33,14 +35,6 @@ from .stacks import (
 from .template import ParameterValue, Submission, parse_template, read_parameters
 
 logger = logging.getLogger(__name__)
-
-_UPDATABLE = (
-    "CREATE_COMPLETE",
-    "UPDATE_COMPLETE",
-    "UPDATE_ROLLBACK_COMPLETE",
-    "UPDATE_FAILED",
-    "IMPORT_COMPLETE",
-)
 
 
 def stacks_of(caller: Caller) -> StackStore:
@@ -110,18 +104,33 @@ def _foresee(caller: Caller, stack: Stack) -> None:
         raise ServiceError("Template format error: it refers to itself too deeply") from None
 
 
+# Source: CloudFormation user guide, "CloudFormation quotas": 51,200 bytes, and 1 MB in S3.
+_LARGEST_BODY = 51_200
+_LARGEST_OBJECT = 1_000_000
+
+
 def template_body(caller: Caller, request: dict[str, Any]) -> str:
     """Give the request's template, from the request itself or from S3."""
-    if request.get("TemplateBody"):
-        return str(request["TemplateBody"])
+    if body := request.get("TemplateBody"):
+        if len(body.encode()) > _LARGEST_BODY:
+            raise ServiceError(
+                "1 validation error detected: Value at 'templateBody' failed to satisfy constraint: "
+                f"Member must have length less than or equal to {_LARGEST_BODY}"
+            )
+        return str(body)
     if not request.get("TemplateURL"):
         raise ServiceError("Either Template URL or Template Body must be specified.")
     bucket, key = bucket_and_key(request["TemplateURL"])
     try:
         s3 = local_client("s3", caller.region, caller.url)
-        return str(s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode())
+        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        if len(body) > _LARGEST_OBJECT:
+            raise ServiceError(f"Template may not exceed {_LARGEST_OBJECT} bytes in size.")
+        return str(body.decode())
     except ClientError as error:
         raise ServiceError(f"S3 error: {error.response['Error']['Message']}") from error
+    except UnicodeDecodeError as error:
+        raise ServiceError(f"Template format error: {error}") from None
 
 
 def _parameters(
@@ -166,6 +175,12 @@ def _check_capabilities(request: dict[str, Any], template: dict[str, Any]) -> No
 
 def new_stack(caller: Caller, request: dict[str, Any], status: str, submitted: Submission) -> Stack:
     name = request["StackName"]
+    if not re.fullmatch("[a-zA-Z][-a-zA-Z0-9]{0,127}", name):
+        raise ServiceError(
+            f"1 validation error detected: Value '{name}' at 'stackName' failed to satisfy "
+            "constraint: Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*, and "
+            "have length less than or equal to 128"
+        )
     stack = Stack(
         name,
         f"arn:aws:cloudformation:{caller.region}:{caller.account}:stack/{name}/{uuid.uuid4()}",
@@ -190,10 +205,13 @@ def start(
     stack.token = request.get("ClientRequestToken")
     stack.role_arn = request.get("RoleARN") or stack.role_arn
     stack.disable_rollback = bool(request.get("DisableRollback"))
-    stack.status = status
+    stack.notification_arns = request.get("NotificationARNs", stack.notification_arns)
+    stack.status, former = status, stack.worker
     operation = StackOperation(place_of(caller, stack), stacks_of(caller), stack)
 
     def guarded() -> None:
+        if former is not None:
+            former.join()
         try:
             work(operation)
         except Exception as error:
@@ -202,13 +220,9 @@ def start(
             verb = stack.status.split("_")[0]
             stack.set_status(f"{verb}_FAILED", f"local AWS internal error: {error!r}")
 
-    threading.Thread(target=guarded, name=f"stack-{stack.name}", daemon=True).start()
+    stack.worker = threading.Thread(target=guarded, name=f"stack-{stack.name}", daemon=True)
+    stack.worker.start()
     return {"StackId": stack.id}
-
-
-def check_updatable(stack: Stack) -> None:
-    if stack.status not in _UPDATABLE:
-        raise ServiceError(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")
 
 
 def compute_changes(caller: Caller, stack: Stack, submitted: Submission) -> list[dict[str, Any]]:
@@ -353,6 +367,8 @@ def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
         drift = _note_drift(changes, stack, live)
     else:
         changes = compute_changes(caller, stack, submitted)
+    if request.get("ImportExistingResources"):
+        _refuse_imports(changes, submitted.template)
     name = request["ChangeSetName"]
     if any(existing.name == name for existing in stack.change_sets.values()):
         raise ServiceError(
@@ -375,6 +391,28 @@ def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
         change_set.reason = _NO_CHANGES
     stack.change_sets[change_set.id] = change_set
     return {"Id": change_set.id, "StackId": stack.id}
+
+
+def _refuse_imports(changes: list[dict[str, Any]], template: Mapping[str, Any]) -> None:
+    """Refuse to pass over what CloudFormation would import, if it exists; the rest it creates.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html
+    """
+    added = [c["ResourceChange"] for c in changes if c["ResourceChange"]["Action"] == "Add"]
+    ids = [change["LogicalResourceId"] for change in added]
+    if names := [name for name in ids if _is_importable(template["Resources"][name])]:
+        raise ServiceError(
+            f"CreateChangeSet with ImportExistingResources would import [{', '.join(names)}] if they "
+            "exist, which is not emulated by the local AWS"
+        )
+
+
+def _is_importable(declared: Mapping[str, Any]) -> bool:
+    identifier = (schema_of(declared["Type"]) or {}).get("identifier", ())
+    stated = declared.get("Properties", {})
+    named = [isinstance(stated.get(name), str) for name in identifier]
+    retained = declared.get("DeletionPolicy") in ("Retain", "RetainExceptOnCreate")
+    return retained and bool(named) and all(named)
 
 
 def _note_drift(changes: list[dict[str, Any]], stack: Stack, live: Stack) -> str:
@@ -408,8 +446,9 @@ def _stack_for_change_set(
     name = request["StackName"]
     if kind == "UPDATE":
         stack = stacks.find(name)
-        check_updatable(stack)
+        stack.check_status("CreateChangeSet")
         stack.role_arn = request.get("RoleARN") or stack.role_arn
+        stack.notification_arns = request.get("NotificationARNs", stack.notification_arns)
         return stack
     existing = stacks.alive.get(name)
     if existing is None:
@@ -423,8 +462,8 @@ def _stack_for_change_set(
     return existing
 
 
-def _find_change_set(caller: Caller, request: dict[str, Any]) -> tuple[Stack, ChangeSet]:
-    """Find a change set by its id, or by its name within its stack: two stacks may share one."""
+def find_change_set(caller: Caller, request: dict[str, Any]) -> tuple[Stack, ChangeSet]:
+    """Find a change set by its ID, or by its name within its stack: two stacks may share one."""
     change_set_name = request["ChangeSetName"]
     for stack in stacks_of(caller).named(request.get("StackName")):
         for change_set in stack.change_sets.values():
@@ -436,13 +475,13 @@ def _find_change_set(caller: Caller, request: dict[str, Any]) -> tuple[Stack, Ch
 
 
 def describe_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    return described_change_set(*_find_change_set(caller, request))
+    return described_change_set(*find_change_set(caller, request))
 
 
 def delete_change_set(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteChangeSet; an absent change set is no error."""
     try:
-        stack, change_set = _find_change_set(caller, request)
+        stack, change_set = find_change_set(caller, request)
     except ServiceError as error:
         if error.code == "ChangeSetNotFound" or "does not exist" in error.message:
             return
@@ -451,7 +490,7 @@ def delete_change_set(caller: Caller, request: dict[str, Any]) -> None:
 
 
 def execute_change_set(caller: Caller, request: dict[str, Any]) -> None:
-    stack, change_set = _find_change_set(caller, request)
+    stack, change_set = find_change_set(caller, request)
     if change_set.execution_status != "AVAILABLE":
         raise ServiceError(
             f"ChangeSet [{change_set.id}] cannot be executed in its current status of "

@@ -9,10 +9,16 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ..protocols import ServiceError
-from .template import Submission
+from ..resources.calls import as_bool
+from .template import ParameterValue, Submission
+
+_STATUSES = yaml.safe_load(Path(__file__).with_name("statuses.yaml").read_text())
 
 
 def now() -> datetime:
@@ -87,6 +93,8 @@ class Stack:
     unrolled: list[str] = field(default_factory=list)
     """In UPDATE_ROLLBACK_FAILED: the resources that did not go back."""
     continue_rollback: Callable[[Iterable[str]], None] | None = None
+    worker: threading.Thread | None = None
+    """Of the latest operation."""
 
     def set_status(self, status: str, reason: str | None = None) -> None:
         """Change the stack's status and write the event for it."""
@@ -117,9 +125,11 @@ class Stack:
             }
         )
 
-    @property
-    def busy(self) -> bool:
-        return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
+    def check_status(self, operation: str) -> None:
+        """Refuse an operation that a stack in this status does not take."""
+        if operation not in _STATUSES["statuses"][self.status]:
+            words = _STATUSES["words"][operation]
+            raise ServiceError(words.format(id=self.id, status=self.status))
 
 
 class StackStore:
@@ -224,17 +234,25 @@ def described_stack(found: Stack) -> dict[str, Any]:
 
 
 def _submitted(found: Submission) -> dict[str, Any]:
+    declared = found.template.get("Parameters", {})
+    hidden = {key for key in declared if as_bool(declared[key].get("NoEcho", False))}
     return {
         "Parameters": [
-            {
-                "ParameterKey": key,
-                "ParameterValue": parameter.given,
-                "ResolvedValue": str(parameter.value) if parameter.from_ssm else None,
-            }
+            _described_parameter(key, parameter, hidden=key in hidden)
             for key, parameter in found.parameters.items()
         ],
         "Capabilities": found.capabilities,
         "Tags": [{"Key": key, "Value": value} for key, value in found.tags.items()],
+    }
+
+
+def _described_parameter(key: str, found: ParameterValue, *, hidden: bool) -> dict[str, Any]:
+    """Describe a parameter; AWS masks the value of one with NoEcho."""
+    resolved = str(found.value) if found.from_ssm else None
+    return {
+        "ParameterKey": key,
+        "ParameterValue": "****" if hidden else found.given,
+        "ResolvedValue": "****" if hidden and resolved else resolved,
     }
 
 
@@ -267,8 +285,8 @@ def described_events(found: Stack) -> dict[str, Any]:
     return {"StackEvents": list(reversed(found.events))}
 
 
-def template_of(found: Stack) -> dict[str, Any]:
-    body = found.submitted.body or "{}"
+def template_of(found: Submission) -> dict[str, Any]:
+    body = found.body or "{}"
     return {"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]}
 
 
@@ -283,6 +301,8 @@ def template_summary(template: Mapping[str, Any]) -> dict[str, Any]:
                 "DefaultValue": str(declared["Default"]) if "Default" in declared else None,
                 "ParameterType": declared.get("Type"),
                 "Description": declared.get("Description"),
+                "NoEcho": as_bool(declared.get("NoEcho", False)),
+                "ParameterConstraints": {"AllowedValues": declared.get("AllowedValues", [])},
             }
             for key, declared in (template.get("Parameters") or {}).items()
         ],
