@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from signed_requests import Answer, ask, signed
+from signed_requests import Answer, ask, refusal, signed
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws, RuntimeOptions
@@ -306,3 +306,24 @@ def requests(shape: Any, depth: int) -> st.SearchStrategy[Any]:
     else:
         fitting = st.integers(-1, 100)
     return st.integers(0, 15).flatmap(lambda draw: anything if draw == 0 else fitting)
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "arguments"),
+    [
+        ("cloudcontrol", "list_resources", {"TypeName": "AWS::SageMaker::Endpoint"}),
+        ("accessanalyzer", "list_analyzers", {}),
+        ("cloudsearch", "describe_domains", {}),
+        ("eks", "describe_addon_versions", {}),
+        ("athena", "list_application_dpu_sizes", {}),
+        ("route53", "get_checker_ip_ranges", {}),
+        ("lex-models", "get_bots", {}),
+        ("cloudformation", "detect_stack_drift", {"StackName": "a"}),
+        ("cloudformation", "create_stack_refactor", {"StackDefinitions": []}),
+    ],
+)
+def test_what_is_not_emulated_is_refused_by_name(aws, capfd, service, operation, arguments):
+    code, words = refusal(getattr(aws.client(service), operation), **arguments)
+    assert code == "InvalidAction"
+    assert "is not emulated by the local AWS" in words
+    assert capfd.readouterr().out == ""  # a shell evaluates what `local-sagemaker` prints

@@ -38,7 +38,35 @@ werkzeug_app.DISABLE_GLOBAL_CORS = True
 _MOTO_MODULES = tuple(backends.list_of_moto_modules())
 backends.list_of_moto_modules = lambda: _MOTO_MODULES
 
-_MOTO = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
+
+class _NotEmulated(Exception):
+    """What neither this package nor moto answers; the text names it."""
+
+
+class _Dispatcher(werkzeug_app.DomainDispatcherApplication):
+    """Moto's, which prints services that it does not know to standard output, and fails."""
+
+    def get_backend_for_host(self, host: str | None) -> Any:
+        known = host in (None, "moto_api", *_MOTO_MODULES)
+        if not known and not any(p.match(f"http://{host}") for _, p in self.backend_url_patterns):
+            raise _NotEmulated(f"the service {str(host).partition('.')[0]}")
+        return super().get_backend_for_host(host)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer, but for a path that no operation of moto's has: it has a web page for those."""
+        held: list[Any] = []
+        answer = super().__call__(environ, lambda *given: held.append(given))
+        (begun,) = held
+        method, path = environ["REQUEST_METHOD"], environ.get("PATH_INFO", "")
+        if begun[0].startswith("404") and method != "HEAD":
+            answer = [b"".join(answer)]
+            if not answer[0] or answer[0].lower().startswith(b"<!doctype html"):
+                raise _NotEmulated(f"{method} {path} of this service")
+        start_response(*begun)
+        return answer
+
+
+_MOTO = _Dispatcher(werkzeug_app.create_backend_app)
 """One for the process, whose state moto keeps: it makes a Flask application for each service."""
 
 _SCOPE = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/")
@@ -143,7 +171,7 @@ class Application:
                 answer = _answered(begin, refused.status, kind, refused.body, refused.headers)
             else:
                 own = self._own(environ, begin, key, who)
-                answer = own or _MOTO(environ, begin)
+                answer = own or _by_moto(environ, begin)
             if call is not None:
                 refusal = b"".join(answer) if told[0] >= "4" else None
                 caller = Caller(region, self.runtime, key, who)
@@ -247,6 +275,21 @@ class Application:
                 self.runtime.clock.now(),
             )
         return _answered(start_response, status, "application/json", answer)
+
+
+def _by_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    try:
+        return _MOTO(environ, start_response)
+    except _NotEmulated as unknown:
+        error = ServiceError(f"{unknown} is not emulated by the local AWS", "InvalidAction")
+        scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+        service = scope[2] if scope else "s3"
+        is_json = protocols.reads_json(service, environ.get("CONTENT_TYPE", ""))
+        logger.info("%s", error.message)
+        body = protocols.write_error(error, is_json)
+        headers = [("x-amzn-errortype", error.code)]
+        kind = protocols.content_type(is_json)
+        return _answered(start_response, error.status, kind, body, headers)
 
 
 def _answered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -145,7 +146,7 @@ def _announce(images: Sequence[str], aws: LocalAws) -> None:
     for uri in images:
         aws.add_image(uri)
     for name, value in aws.exports().items():
-        typer.echo(f"export {name}={value}")
+        typer.echo(f"export {name}={shlex.quote(value)}")
     zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
     for zone in sorted(zone["ZoneId"] for zone in zones):
         typer.echo(f"# Callers in {zone}: {aws.runtime_url(zone)}", err=True)

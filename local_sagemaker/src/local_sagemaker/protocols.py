@@ -208,6 +208,14 @@ def _join(path: str, name: str) -> str:
 # ---------------------------------------------------------------------------------------- answers
 
 
+_XML = {"cloudfront", "route53", "s3"}
+
+
+def reads_json(service: str, content_type: str) -> bool:
+    """Say whether whoever sends this to a service that has no model here reads errors in JSON."""
+    return service not in _XML and "form-urlencoded" not in content_type
+
+
 def content_type(is_json: bool) -> str:
     return "application/x-amz-json-1.1" if is_json else "text/xml"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import json
@@ -39,9 +40,11 @@ def serve_until(
         gc.freeze()
         gc.callbacks.append(_spare_what_stays)
         announce(aws)
-        # A signal may reach another thread; its handler runs when this one wakes up.
-        while not stopped.wait(0.2):
-            pass
+        # Whoever reads the announcement reads nothing else: moto prints, too. A signal may reach
+        # another thread; its handler runs when this one wakes up.
+        with contextlib.redirect_stdout(sys.stderr):
+            while not stopped.wait(0.2):
+                pass
 
 
 def main() -> None:

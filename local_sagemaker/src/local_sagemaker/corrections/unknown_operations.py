@@ -34,8 +34,8 @@ def call_action(original: Callable[[Any], Any], self: Any) -> Any:
         refusal = ServiceError(
             f"local AWS internal error: {type(error).__name__}: {error}", "InternalFailure", 500
         )
-    is_json = bool(self.headers.get("X-Amz-Target"))
-    headers = {"Content-Type": protocols.content_type(is_json)}
+    is_json = protocols.reads_json(self.service_name, self.headers.get("Content-Type") or "")
+    headers = {"Content-Type": protocols.content_type(is_json), "x-amzn-errortype": refusal.code}
     return refusal.status, headers, protocols.write_error(refusal, is_json)
 
 
