@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from botocore.exceptions import ClientError
 from roles_under_test import allow, document
 from stacks_under_test import TRUST
 
-ACCOUNT = "123456789012"
+POLICIES = yaml.safe_load((Path(__file__).parent / "data/endpoint-policies.yaml").read_text())
 
 
 def refusal(call: Any, **parameters: Any) -> tuple[str, str]:
@@ -19,12 +21,9 @@ def refusal(call: Any, **parameters: Any) -> tuple[str, str]:
     return refused.value.response["Error"]["Code"], refused.value.response["Error"]["Message"]
 
 
-def let(resource: str = "*", **more: Any) -> dict[str, Any]:
-    return allow("s3:*", resource, Principal="*", **more)
-
-
-def when(operator: str, key: str, value: Any) -> dict[str, Any]:
-    return let(Condition={operator: {key: value}})
+def full(statement: dict[str, Any]) -> dict[str, Any]:
+    """A statement that lets all in, but for what is given; with an Effect it is given whole."""
+    return statement if "Effect" in statement else {**allow("s3:*", Principal="*"), **statement}
 
 
 @pytest.fixture
@@ -35,59 +34,24 @@ def network(aws: Any) -> Any:
     ec2.delete_vpc(VpcId=vpc)
 
 
-REFUSED = {
-    "position (1,2)": "{",
-    "Principal": allow("s3:*"),
-    "20480": let(Sid="s" * 20_480),
-    # "You can't use wildcard characters (* or ?) or numeric condition operators with global context
-    # keys that reference system-generated identifiers (for example, aws:PrincipalAccount or
-    # aws:SourceVpc)."
-    "vpc-*": when("StringLike", "aws:SourceVpc", "vpc-*"),
-    "vpce-0123456789*": when("StringNotLike", "aws:sourcevpce", ["vpce-1", "vpce-0123456789*"]),
-    "1111222233??": when("StringLikeIfExists", "aws:PrincipalAccount", "1111222233??"),
-    "o-abcdefgh*": when("ForAnyValue:StringLike", "aws:ResourceOrgID", "o-abcdefgh*"),
-    "111122223333": when("NumericLessThan", "aws:ResourceAccount", "111122223333"),
-    # "When you use a string condition operator, you must use at least six consecutive characters
-    # before or after each wildcard character."
-    "team*": when("StringLike", "aws:PrincipalTag/team", "team*"),
-    "abcdef*g?h": when("StringLike", "aws:PrincipalTag/team", "abcdef*g?h"),
-    "value *": when("StringLike", "aws:UserAgent", "*"),
-    # "The account portion of the ARN can include an account ID or a wildcard character, but not
-    # both."
-    "arn:aws:sqs:us-east-1:1234*:q": let("arn:aws:sqs:us-east-1:1234*:q"),
-    "arn:aws:iam::12345678901?:role/x": when(
-        "ArnLike", "aws:PrincipalArn", "arn:aws:iam::12345678901?:role/x"
-    ),
-}
-TAKEN = [
-    let(),
-    let("arn:aws:s3:::models-*/*"),
-    when("StringEquals", "aws:PrincipalAccount", ACCOUNT),
-    when("StringEquals", "aws:ResourceAccount", "${aws:PrincipalAccount}"),
-    when("StringLike", "aws:PrincipalTag/team", ["abcdef*", "*abcdef", "abcdef*?uvwxyz"]),
-    when("StringLike", "aws:PrincipalTag/team", "${*}"),
-    when("ArnLike", "aws:PrincipalArn", "arn:aws:iam::*:role/x*"),
-    when("NumericLessThan", "aws:MultiFactorAuthAge", "10"),
-]
-
-
-@pytest.mark.parametrize(("named", "statement"), REFUSED.items())
+@pytest.mark.parametrize(
+    ("named", "statement"), [*POLICIES["refused"], ("20480", {"Sid": "s" * 20_480})]
+)
 def test_endpoint_policies_that_ec2_refuses(network: Any, named: str, statement: Any) -> None:
-    """AWS PrivateLink guide, "Control access to VPC endpoints using endpoint policies"."""
     ec2, place = network
-    text = statement if isinstance(statement, str) else json.dumps(document(statement))
-    code, words = refusal(ec2.create_vpc_endpoint, **place, PolicyDocument=text)
+    whole = statement if isinstance(statement, str) else json.dumps(document(full(statement)))
+    code, words = refusal(ec2.create_vpc_endpoint, **place, PolicyDocument=whole)
     assert code == "InvalidPolicyDocument"
     assert named in words
     link = ec2.create_vpc_endpoint(**place)["VpcEndpoint"]["VpcEndpointId"]
-    changed = {"VpcEndpointId": link, "PolicyDocument": text}
+    changed = {"VpcEndpointId": link, "PolicyDocument": whole}
     assert refusal(ec2.modify_vpc_endpoint, **changed) == (code, words)
     ec2.delete_vpc_endpoints(VpcEndpointIds=[link])
 
 
 def test_endpoint_policies_that_ec2_takes(network: Any) -> None:
     ec2, place = network
-    text = json.dumps(document(*TAKEN))
+    text = json.dumps(document(*map(full, POLICIES["taken"])))
     link = ec2.create_vpc_endpoint(**place, PolicyDocument=text)["VpcEndpoint"]["VpcEndpointId"]
     ec2.delete_vpc_endpoints(VpcEndpointIds=[link])
 
@@ -120,7 +84,7 @@ def test_identities_may_have_incomplete_arns_and_sessions_not(aws: Any) -> None:
 def test_a_bucket_has_no_policy_with_an_incomplete_arn(aws: Any, resource: str) -> None:
     s3 = aws.client("s3")
     s3.create_bucket(Bucket="documents")
-    policy = {"Bucket": "documents", "Policy": json.dumps(document(let(resource)))}
+    policy = {"Bucket": "documents", "Policy": json.dumps(document(full({"Resource": resource})))}
     invalid = ("MalformedPolicy", "Policy has invalid resource")
     assert refusal(s3.put_bucket_policy, **policy) == invalid
     assert refusal(s3.put_bucket_policy, **{**policy, "Policy": "x"})[0] == "MalformedPolicy"

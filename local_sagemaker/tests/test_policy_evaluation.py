@@ -465,32 +465,25 @@ def test_a_wildcard_in_doubt_denies_and_does_not_allow(
     assert not judge([EVERYTHING, policy({**line, "Effect": "Deny"})], on=resource).allowed
 
 
-def test_a_variable_without_value_in_not_resource_does_not_allow_and_denies() -> None:
-    """IAM user guide, "Policy variables with no value", and the note at the beginning."""
-    line = {"Action": "*", "NotResource": "arn:aws:s3:::b/${aws:username}"}
-    assert not judge([policy(line)]).allowed
-    assert not judge([EVERYTHING, policy({**line, "Effect": "Deny"})]).allowed
-
-
-@pytest.mark.parametrize("pattern", ["*", "arn:aws:sqs"])
-def test_an_incomplete_arn_in_a_condition_denies_and_does_not_allow(pattern: str) -> None:
-    line = allow(Condition={"ArnLike": {"aws:SourceArn": pattern}})
-    unlike = allow(Condition={"ArnNotLike": {"aws:SourceArn": pattern}})
+@pytest.mark.parametrize(
+    "line",
+    [
+        # "Policy variables with no value", and the note at the beginning of "Variables and tags".
+        {"NotResource": "arn:aws:sqs:us-east-1:1:${aws:username}"},
+        *(
+            {"Resource": "*", "Condition": {operator: {"aws:SourceArn": pattern}}}
+            for operator in ("ArnLike", "ArnNotEquals")
+            for pattern in ("*", "arn:aws:sqs")
+        ),
+        # "Identify AWS resources with ARNs" completes them "in an identity-based policy".
+        {"Resource": "arn:aws:sqs:us-east-1:1", "Principal": {"AWS": ROLE}},
+    ],
+)
+def test_a_statement_in_doubt_denies_and_does_not_allow(line: dict[str, Any]) -> None:
     context = {"aws:sourcearn": QUEUE}
-    assert not judge([policy(line)], context=context).allowed
-    assert not judge([EVERYTHING, policy({**line, "Effect": "Deny"})], context=context).allowed
-    assert not judge([policy(unlike)], context=context).allowed
-    assert not judge([EVERYTHING, policy({**unlike, "Effect": "Deny"})], context=context).allowed
-
-
-def test_an_incomplete_arn_is_completed_for_identities() -> None:
-    """IAM user guide, "Identify AWS resources with ARNs": "in an identity-based policy"; else open."""
-    line = allow("*", "arn:aws:sqs:us-east-1:1")
-    assert judge([policy(line)], on=QUEUE) == GRANTED
-    of_queue = policy({**line, "Principal": {"AWS": ROLE}})
-    assert not judge([], on=QUEUE, resource=of_queue).allowed
-    denies = policy({**line, "Principal": "*", "Effect": "Deny"})
-    assert not judge([EVERYTHING], on=QUEUE, resource=denies).allowed
+    for effect, identity in (("Allow", []), ("Deny", [EVERYTHING])):
+        of_queue = policy({"Action": "*", "Principal": "*", **line, "Effect": effect})
+        assert not judge(identity, on=QUEUE, resource=of_queue, context=context).allowed
 
 
 @pytest.mark.parametrize(

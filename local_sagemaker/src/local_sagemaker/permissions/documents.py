@@ -33,22 +33,29 @@ def problems_of_endpoint_policy(text: str) -> Iterator[str]:
     except json.JSONDecodeError as error:
         yield f"Syntax error at position ({error.lineno},{error.colno})"
         return
-    for statement in statements_of(document):
+    for statement in _statements(document):
         if not statement.keys() & {"Principal", "NotPrincipal"}:
             yield "It must contain a Principal element"
-        for arn in (*resources_of(statement), *_arns_of_conditions(statement)):
-            if _is_mixed(arn):
-                yield f"The account of {arn} has an account ID and a wildcard character"
-        for operator, key, value in _lines(statement):
-            yield from _problems_of_condition(operator.rpartition(":")[2], key, value)
+        for arn in _resources(statement):
+            yield from _problems_of_text("", "", arn)
+        for operator, block in (statement.get("Condition") or {}).items():
+            for key, values in block.items():
+                for value in as_texts(values):
+                    yield from _problems_of_text(operator.rpartition(":")[2], key, value)
 
 
-def _problems_of_condition(operator: str, key: str, value: str) -> Iterator[str]:
-    named = f"Condition key {key} with value {value}"
+def _problems_of_text(operator: str, key: str, value: str) -> Iterator[str]:
+    value = _LETTER.sub("_", value)
+    account = fields_of(value)[4:5]
+    if value.startswith("arn:") and _WILDCARD.search("".join(account)) and account != ["*"]:
+        yield f"The account of {value} has an account ID and a wildcard character"
     if key.lower() in _IDENTIFIERS and (operator.startswith("Numeric") or _WILDCARD.search(value)):
-        yield f"{named} is at risk of NO_WILDCARD"
+        yield f"Condition key {key} with value {value} is at risk of NO_WILDCARD"
     elif operator.startswith("String") and _ALONE.search(value):
-        yield f"{named} has fewer than six characters beside a wildcard: it is at risk of NO_WILDCARD"
+        yield (
+            f"Condition key {key} with value {value} has fewer than six characters beside a "
+            "wildcard: it is at risk of NO_WILDCARD"
+        )
 
 
 def incomplete_arns(document: Mapping[str, Any]) -> list[str]:
@@ -57,7 +64,7 @@ def incomplete_arns(document: Mapping[str, Any]) -> list[str]:
     Source: IAM user guide, "Identify AWS resources with ARNs": AWS completes them in policies of
     identities, and refuses them in a session's.
     """
-    return [arn for arn in _resources(document) if arn != "*" and len(fields_of(arn)) < 6]
+    return [arn for arn in _all_resources(document) if arn != "*" and len(fields_of(arn)) < 6]
 
 
 def misplaced_variables(document: Mapping[str, Any]) -> list[str]:
@@ -65,35 +72,18 @@ def misplaced_variables(document: Mapping[str, Any]) -> list[str]:
 
     Source: IAM user guide, "Variables and tags", "Resource element".
     """
-    return [arn for arn in _resources(document) if "${" in ":".join(fields_of(arn)[:5])]
+    return [arn for arn in _all_resources(document) if "${" in "".join(fields_of(arn)[:5])]
 
 
-def statements_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _statements(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     statements = document.get("Statement", [])
     return statements if isinstance(statements, list) else [statements]
 
 
-def resources_of(statement: Mapping[str, Any]) -> list[str]:
+def _resources(statement: Mapping[str, Any]) -> list[str]:
     return as_texts(statement.get("Resource", statement.get("NotResource", [])))
 
 
-def _resources(document: Mapping[str, Any]) -> Iterator[str]:
-    for statement in statements_of(document):
-        yield from resources_of(statement)
-
-
-def _lines(statement: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Give operator, key and value of each line of a Condition, without escaped wildcards."""
-    for operator, block in (statement.get("Condition") or {}).items():
-        for key, values in block.items():
-            for value in as_texts(values):
-                yield operator, key, _LETTER.sub("_", value)
-
-
-def _arns_of_conditions(statement: Mapping[str, Any]) -> Iterator[str]:
-    return (value for _, _, value in _lines(statement) if value.startswith("arn:"))
-
-
-def _is_mixed(arn: str) -> bool:
-    account = (fields_of(arn) + [""] * 5)[4]
-    return bool(_WILDCARD.search(account)) and account != "*"
+def _all_resources(document: Mapping[str, Any]) -> Iterator[str]:
+    for statement in _statements(document):
+        yield from _resources(statement)
