@@ -215,15 +215,30 @@ def key(**metadata: str) -> dict[str, Any]:
     return {"kms.DescribeKey": {"KeyMetadata": metadata}}
 
 
+def only(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    return {"Condition": {"StringEquals": wanted}}
+
+
+def policed(**changes: Any) -> dict[str, Any]:
+    """The adopted interface endpoint has another policy."""
+    return links(link(PolicyDocument=allowing(**changes)))
+
+
 def managed_by(manager: str) -> dict[str, Any]:
     """Model data that a key encrypts, and who manages the key."""
     return encrypted(DATA_KEY) | key(KeyId="8765dcba", Arn=DATA_KEY, KeyManager=manager)
 
 
-def untrusting(params: Mapping[str, Any]) -> Any:
-    role = roles(params)["Role"]
-    policy = role["AssumeRolePolicyDocument"].replace("sagemaker.amazonaws", "lambda.amazonaws")
-    return {"Role": {**role, "AssumeRolePolicyDocument": policy}}
+def trusting(*changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The trust policy of the model's role has these statements: SageMaker, but for changes."""
+
+    def role(params: Mapping[str, Any]) -> Any:
+        found = roles(params)["Role"]
+        (trusted,) = json.loads(found["AssumeRolePolicyDocument"])["Statement"]
+        document = {"Version": "2012-10-17", "Statement": [trusted | each for each in changes]}
+        return {"Role": {**found, "AssumeRolePolicyDocument": json.dumps(document)}}
+
+    return {"iam.GetRole": role}
 
 
 def only_model_role(params: Mapping[str, Any]) -> Any:
@@ -478,11 +493,22 @@ CASES = [
         ADOPTED,
         links(link(PolicyDocument=allowing(Resource=ENDPOINT_ARN.replace("sentiment", "other")))),
     ),
-    unknown(
-        "LLP204",
-        "StringEquals aws:SourceVpc",
-        ADOPTED,
-        links(link(PolicyDocument=allowing(Condition={"StringEquals": {"aws:SourceVpc": VPC}}))),
+    *(
+        passes("LLP204", "lets sentiment be invoked", ADOPTED, policed(**changes))
+        for changes in (
+            only({"aws:SourceVpc": VPC, "aws:SourceVpce": LINK}),
+            only({"aws:ResourceAccount": "${aws:PrincipalAccount}"}),
+        )
+    ),
+    warns("LLP204", "sentiment", ADOPTED, policed(**only({"aws:SourceVpc": "vpc-0123"}))),
+    *(
+        unknown("LLP204", words, ADOPTED, policed(**changes))
+        for words, changes in (
+            ("aws:PrincipalOrgID", only({"aws:PrincipalOrgID": "o-1"})),
+            ("aws:SourceVpc", only({"aws:SourceVpc": "${aws:PrincipalTag/vpc}"})),
+            ("${aws:username}", {"Resource": ENDPOINT_ARN + "${aws:username}"}),
+            ("${aws:", {"Resource": ENDPOINT_ARN.replace(ACCOUNT, "${aws:PrincipalAccount}")}),
+        )
     ),
     # --- whom private DNS redirects
     passes("LLP209", "no other endpoint"),
@@ -752,7 +778,19 @@ CASES = [
     unknown("LLP405", "LLP403", no("s3.HeadObject", "404", 404)),
     # --- what the stack refers to
     passes("LLP501", "model-role trusts"),
-    fails("LLP501", "does not name sagemaker", {"iam.GetRole": untrusting}),
+    fails(
+        "LLP501",
+        "does not let sagemaker.amazonaws.com",
+        trusting({"Principal": {"Service": "lambda.amazonaws.com"}}),
+    ),
+    fails("LLP501", "does not let", trusting({}, {"Effect": "Deny", "Action": "sts:*"})),
+    fails("LLP501", "does not let", trusting(only({"aws:SourceAccount": "210987654321"}))),
+    passes("LLP501", "trusts", trusting(only({"aws:SourceAccount": ACCOUNT}))),
+    unknown(
+        "LLP501",
+        "StringEquals aws:SourceArn",
+        trusting(only({"aws:SourceArn": f"{ENDPOINT_ARN}/${{aws:SourceAccount}}"})),
+    ),
     fails("LLP501", "no role", no("iam.GetRole", "NoSuchEntity", 404)),
     fails("LLP501", "210987654321", {E + "role_arn": "arn:aws:iam::210987654321:role/model-role"}),
     passes("LLP502", "cfn-exec-role & iam:PassRole"),

@@ -90,7 +90,7 @@ def link(**changes: Any) -> dict[str, Any]:
 def allowing(**changes: Any) -> str:
     """The policy of an interface endpoint: everything, but for changes."""
     allowed = {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}
-    return json.dumps({"Statement": [allowed | changes]})
+    return json.dumps({"Version": "2012-10-17", "Statement": [allowed | changes]})
 
 
 def group(port: int = 443) -> dict[str, Any]:

@@ -288,7 +288,9 @@ MINE = {
     "Resource": ENDPOINTS + NAME,
     "Condition": {"StringEquals": {"aws:PrincipalAccount": "123456789012"}},
 }
+OF_ORG = {**ALLOW, "Condition": {"StringEquals": {"aws:PrincipalOrgID": "o-1"}}}
 FROM_VPC = {**ALLOW, "Condition": {"StringEquals": {"aws:SourceVpc": "vpc-1"}}}
+MY_ACCOUNT = "123456789012"
 ROLES = "arn:aws:iam::123456789012"
 ROLE = f"{ROLES}:role/somebody-else"
 SERVICES = {
@@ -354,7 +356,8 @@ def linked(check: str, status: str, *words: str, by: Change, **changes: Change) 
 
 def judged(status: str, words: str, *statements: Mapping[str, Any], **changes: Change) -> Case:
     """The interface endpoint's policy is another; words stand between ``" & "``."""
-    document = link(PolicyDocument=json.dumps({"Statement": statements}))
+    policy = {"Version": "2012-10-17", "Statement": statements}
+    document = link(PolicyDocument=json.dumps(policy))
     return linked("LLV304", status, *words.split(" & "), by=document, **changes)
 
 
@@ -454,7 +457,8 @@ CASES = [
     judged("fail", f"does not let & {NAME}", {**ALLOW, "Resource": ENDPOINTS + "other"}),
     judged("warn", "other endpoints and other accounts' principals", ALLOW),
     judged("warn", "other endpoints too", {**ALLOW, "Principal": {"AWS": f"{ROLES}:root"}}),
-    judged("unknown", "aws:SourceVpc", FROM_VPC),
+    judged("unknown", "aws:PrincipalOrgID", OF_ORG),
+    judged("fail", "does not let", FROM_VPC),  # the link is in another VPC
     judged(
         "pass",
         "by this account alone & other endpoints are not judged & as the template allows",
@@ -472,7 +476,7 @@ CASES = [
         )
         for operator, key, value in (
             ("StringNotEquals", "aws:PrincipalOrgID", "o-another"),
-            ("StringNotEqualsIfExists", "aws:SourceVpc", "vpc-other"),
+            ("StringNotEqualsIfExists", "aws:PrincipalOrgPaths", "o-another/*"),
             ("Bool", "aws:SecureTransport", "false"),
         )
     ),
@@ -486,8 +490,25 @@ CASES = [
     ),
     judged("unknown", ROLE, {**MINE, "Principal": {"AWS": ROLE}}),
     judged("unknown", ROLE, MINE, {**DENY, "Principal": {"AWS": ROLE}}),
-    judged("unknown", "lets & what else & aws:SourceVpc", MINE, FROM_VPC),
-    judged("fail", "does not let", ALLOW, {**DENY, "Resource": f"*/{NAME}"}),
+    judged("unknown", "lets & what else & aws:PrincipalOrgID", MINE, OF_ORG),
+    judged("fail", "does not let", ALLOW, {**DENY, "Resource": f"arn:*:*:*:*:endpoint/{NAME}"}),
+    judged("unknown", f"endpoi?t/{NAME}", {**MINE, "Resource": f"arn:aws:*:*:*:endpoi?t/{NAME}"}),
+    # Accounts by variables, as AWS's own policies have them.
+    *(
+        judged(status, words, MINE, {**DENY, "Condition": {"StringNotEquals": wanted}})
+        for status, words, wanted in (
+            ("pass", "no other endpoint", {"aws:ResourceAccount": "${aws:PrincipalAccount}"}),
+            ("fail", "does not let", {"aws:ResourceAccount": "${aws:SourceVpc}"}),
+            ("unknown", "aws:ResourceAccount", {"aws:ResourceAccount": "${aws:userid}"}),
+            ("fail", "does not let", {"aws:SourceVpc": "vpc-other"}),
+        )
+    ),
+    # IAM's page has no variable before the fifth colon, AWS's own policies have.
+    judged(
+        "unknown",
+        "${aws:PrincipalAccount}",
+        {**MINE, "Resource": (ENDPOINTS + NAME).replace(MY_ACCOUNT, "${aws:PrincipalAccount}")},
+    ),
     # --- the fleet
     passes("LLV401", "InService"),
     fails(

@@ -22,7 +22,7 @@ from ...account.network import (
 )
 from ...account.stacks import ENDPOINT_TYPE, made_at, stack_ids
 from ..checking.checks import Outcome, check, failed, guarded, passed, unknown, warned
-from ..checking.policies import verdict
+from ..checking.policies import caller_through, verdict
 from .context import PreflightContext
 
 _INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
@@ -233,8 +233,7 @@ def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[
     for each in context.endpoints:
         name = each.settings.endpoint_name
         resource = f"{stem}:endpoint/{(name or context.settings.stack_name).lower()}"
-        caller = {"aws:PrincipalAccount": account_id, "aws:ResourceAccount": account_id}
-        found = verdict(policy, _INVOKE, resource, caller)
+        found = verdict(policy, _INVOKE, resource, caller_through(endpoint, account_id))
         if found.allowed:
             outcome = passed(f"its policy lets {name or 'new endpoints'} be invoked")
         elif found.allowed is None:

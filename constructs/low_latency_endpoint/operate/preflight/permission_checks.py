@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...account.calls import Account, json_object
 from ...account.keys import described_key
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
-from ..checking.policies import items
+from ..checking.policies import verdict
 from .context import PlannedEndpoint, PreflightContext
 
 SAGEMAKER = "sagemaker.amazonaws.com"
@@ -40,20 +40,17 @@ def role_trusts(context: PlannedEndpoint) -> Outcome | None:
             "Create it, or leave `role_arn` out: the stack then makes one.",
         )
     trust = json_object(answer["Role"]["AssumeRolePolicyDocument"])
-    trusted = any(
-        statement.get("Effect") == "Allow"
-        and SAGEMAKER
-        in items(
-            (statement.get("Principal") or {}).get("Service")
-            if isinstance(statement.get("Principal"), dict)
-            else None
-        )
-        for statement in items(trust.get("Statement"))
-    )
-    if trusted:
+    mine = {"aws:SourceAccount": owner, "aws:ResourceAccount": owner}
+    found = verdict(trust, "sts:AssumeRole", arn, mine, SAGEMAKER)
+    if found.allowed:
         return passed(f"{name} trusts {SAGEMAKER}")
+    if found.allowed is None:
+        return unknown(
+            f"whether {name} trusts {SAGEMAKER} depends on what is not read here: "
+            f"{', '.join(found.depends_on)}"
+        )
     return failed(
-        f"the trust policy of {name} does not name {SAGEMAKER}",
+        f"the trust policy of {name} does not let {SAGEMAKER} assume it",
         f"Let {SAGEMAKER} sts:AssumeRole it.",
     )
 

@@ -28,7 +28,7 @@ from ...account.stacks import stack_description
 from ...client.client_zone import ClientZone
 from ...report.numbers import milliseconds, readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
-from ..checking.policies import verdict
+from ..checking.policies import caller_through, verdict
 from .context import (
     VerificationContext,
     VerifiedEndpoint,
@@ -450,7 +450,7 @@ def policy_narrow(context: VerifiedEndpoint) -> Outcome | None:
     partition, region = context.account.partition(), context.account.region
     stem = f"arn:{partition}:sagemaker:{region}:{account}:endpoint/"
     policy = json_object(link.get("PolicyDocument") or "")
-    mine = {"aws:PrincipalAccount": account, "aws:ResourceAccount": account}
+    mine = caller_through(link, account)
     strangers = mine | {"aws:PrincipalAccount": _STRANGER}
     name = context.stated.name.lower()
     if not policy:
