@@ -124,7 +124,8 @@ class TestControls:
             "*": {"kind": "simulated"},
         }
         body = json.dumps(document).encode()
-        assert told(aws, "/_local/runtime/model-servers", body) == (200, {})
+        nobody = {"changed": [], "kept": []}
+        assert told(aws, "/_local/runtime/model-servers", body) == (200, nobody)
 
     @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.data())

@@ -75,6 +75,7 @@ def test_the_page_s_servers_by_the_page_s_commands(project):
         assert json.loads(answer(served, "team/measure", b"12345")) == {"length": 5}
         added = run("add-model-server", "team/ranker=inference.py", **variables)
         assert (added.returncode, added.stdout) == (0, ""), added.stderr
+        assert added.stderr == "New instances with team/ranker have this model server.\n"
         s3 = served.client("s3")
         s3.create_bucket(Bucket="models")
         s3.put_object(Bucket="models", Key="ranker/factor.txt", Body=b"2")

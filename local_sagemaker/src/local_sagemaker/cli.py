@@ -169,7 +169,10 @@ def _stopped_by_signals() -> threading.Event:
 def add_model_server(
     model_server: Annotated[list[str], typer.Argument(metavar="IMAGE=SERVER", hidden=True)],
 ) -> None:
-    """Add model servers to a running local AWS, for endpoints created from now on.
+    """Add model servers to a running local AWS.
+
+    New instances have them. Simulated ones that run take other settings of their kind at once; what
+    else runs stays until it is replaced. Says which endpoints change now, and which keep theirs.
 
     IMAGE=SERVER is the same as for --model-server. Set the variables that `local-sagemaker` printed
     first. Commands run in the current folder.
@@ -184,8 +187,16 @@ def add_model_server(
         with _refusing("IMAGE=SERVER"):
             servers = dict(parse_model_server(one) for one in model_server)
         with _running() as aws:
-            aws.add_model_servers(servers)
-    typer.echo(f"Endpoints with {', '.join(servers)} have a model server from now on.", err=True)
+            told = aws.add_model_servers(servers)
+    typer.echo(f"New instances with {', '.join(servers)} have this model server.", err=True)
+    for name in told["changed"]:
+        typer.echo(f"{name} has it from now on.", err=True)
+    for name in told["kept"]:
+        typer.echo(
+            f"{name} keeps what runs until its instances are replaced: update the endpoint to "
+            "another configuration, or create it anew.",
+            err=True,
+        )
 
 
 @app.command("add-image")

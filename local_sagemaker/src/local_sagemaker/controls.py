@@ -6,7 +6,7 @@ For the process that started the local AWS, and for tests in others; only for wh
 - `/_local/runtime/url?zone=...`, `/_local/runtime/time`, `/_local/runtime/flush`,
   `/_local/runtime/advance?seconds=...`, `/_local/runtime/speed?factor=...`;
 - `/_local/runtime/model-servers` with a document of them; with `?keep=true` those that are there
-  stay;
+  stay. Gives the endpoints that `changed` at once, and that `kept` what runs;
 - `/_local/network/path?zone=...&delay_ms=...&lost=true`, `/_local/network/names?order=...`,
   `/_local/events/run-schedules`;
 - `/_local/cloudwatch/evaluate?at=...&since=...&step=...`, `/_local/cloudwatch/actions`,
@@ -50,7 +50,7 @@ def control(runtime: Runtime, path: str, query_string: str, body: bytes = b"") -
         return 400, _json(error=str(error))
 
 
-def _model_servers(runtime: Runtime, query: Query, body: bytes) -> None:
+def _model_servers(runtime: Runtime, query: Query, body: bytes) -> dict[str, Any]:
     try:
         documents = read_json(body)
     except RecursionError:
@@ -59,7 +59,7 @@ def _model_servers(runtime: Runtime, query: Query, body: bytes) -> None:
         raise ValueError("model servers are an object, from image to server")
     servers = {name: from_document(document) for name, document in documents.items()}
     keep = query.get("keep") == "true"
-    (runtime.add_model_servers if keep else runtime.set_model_servers)(servers)
+    return (runtime.add_model_servers if keep else runtime.set_model_servers)(servers)
 
 
 def _evaluate(runtime: Runtime, query: Query, body: bytes) -> dict[str, Any]:

@@ -276,13 +276,18 @@ class LocalAws:
         documents = {name: to_document(server) for name, server in model_servers.items()}
         self._post("/_local/runtime/model-servers", json.dumps(documents).encode())
 
-    def add_model_servers(self, model_servers: Mapping[str, ModelServer]) -> None:
+    def add_model_servers(self, model_servers: Mapping[str, ModelServer]) -> dict[str, list[str]]:
         """Take more model servers, which go before those that are there; see `set_model_servers`.
 
-        An endpoint that was created without one stays as it is: it answers with its request.
+        An endpoint that was created without one stays as it is: it answers with its request. Gives
+        the names of the running endpoints that others are for: which `changed`, which `kept` theirs.
         """
         documents = {name: to_document(server) for name, server in model_servers.items()}
-        self._post("/_local/runtime/model-servers?keep=true", json.dumps(documents).encode())
+        body = json.dumps(documents).encode()
+        told: dict[str, list[str]] = json.loads(
+            self._post("/_local/runtime/model-servers?keep=true", body)
+        )
+        return told
 
     def flush_metrics(self) -> None:
         """Put every request answered so far into CloudWatch, which takes 0.2 s by itself."""

@@ -369,3 +369,15 @@ def test_a_process_that_dies_is_started_again(served, which):
 
     wait_for(answered)
     assert codes == {"ServiceUnavailable"}
+
+
+def test_whoever_adds_a_model_server_reads_who_has_it(site):
+    """A simulated server takes settings of its kind at once; another kind waits for new instances."""
+    here = site()
+    name = here.endpoint()
+    for server, changed, kept in (
+        (taking(0.01), [name], []),
+        (taking(0.01), [], []),
+        (CommandModelServer(("python", "serve.py")), [], [name]),
+    ):
+        assert here.aws.add_model_servers({"model": server}) == {"changed": changed, "kept": kept}

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import resource
+import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import Served, command
 
 PREPARED = """
 import resource
@@ -80,3 +86,25 @@ def test_a_caller_beyond_the_limit_reads_the_reason() -> None:
     assert (limit, afterwards) == ("320", "x")
     assert "serves 40 connections" in told
     assert "ulimit -n" in told
+
+
+@pytest.mark.parametrize(("files", "connections"), [(64, 200), (256, 600)])
+def test_idle_connections_silence_nobody(files: int, connections: int, tmp_path: Path) -> None:
+    """Without a key, at a limit that nobody may raise: each new one ends the longest idle one."""
+    told = tmp_path / "stderr"
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    with told.open("w") as stderr, command(stderr=stderr, preexec_fn=limit) as (_, exports):
+        address = ("127.0.0.1", int(exports["AWS_ENDPOINT_URL"].rpartition(":")[2]))
+        sts, idle = Served(exports).client("sts"), []
+        for _ in range(connections):
+            idle.append(socket.create_connection(address))
+            if len(idle) % 40 == 0:
+                began = time.monotonic()
+                assert sts.get_caller_identity()["Account"]
+                assert time.monotonic() < began + 5
+        for each in idle:
+            each.close()
+    assert told.stat().st_size < 4000

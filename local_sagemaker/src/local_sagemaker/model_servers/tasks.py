@@ -28,13 +28,16 @@ def task_of(
     return None
 
 
-def change(task: Task, server: ModelServer) -> None:
-    """Have it behave as other settings of its kind say; those of another kind change nothing."""
+def change(task: Task, server: ModelServer) -> bool:
+    """Have it behave as other settings of its kind say; gives False where they are of another."""
     match task, server:
         case Simulation(), SimulatedModelServer():
             task.change(server)
         case LanguageModel(), LanguageModelServer():
             task.change(server)
+        case _:
+            return False
+    return True
 
 
 async def serve(task: Task, port: int = 0) -> Listener:

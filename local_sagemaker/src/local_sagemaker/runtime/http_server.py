@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
+import math
+import os
 import resource
+import socket
 import sys
 import threading
 import time
@@ -18,6 +22,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import httptools
 
@@ -36,6 +41,7 @@ class LoopThread:
     ) -> None:
         self._begin = begin
         self._end = end
+        self._told_of_files = -_SILENT_SECONDS
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -49,6 +55,7 @@ class LoopThread:
         with self._starting:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
+                loop.set_exception_handler(self._explain)
                 self._thread = threading.Thread(
                     target=self._serve, args=(loop,), name="local-runtime", daemon=True
                 )
@@ -61,6 +68,17 @@ class LoopThread:
     def _serve(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         loop.run_forever()
+
+    def _explain(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log a mistake; that no file is free for a connection, which comes by the thousand, once."""
+        if getattr(context.get("exception"), "errno", None) not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+            return
+        for listener in [one for one, its_loop in _listeners.items() if its_loop is loop]:
+            listener.make_room()
+        if time.monotonic() > self._told_of_files + _SILENT_SECONDS:
+            self._told_of_files = time.monotonic()
+            logger.warning("No more connections: this process may open no more files (ulimit -n).")
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = 60.0) -> T:
         """Run in the loop and wait; starts the thread when it does not run yet."""
@@ -100,12 +118,17 @@ _FILES_OF_A_REQUEST = 4
 """Its connection and that to a model server; caller and model server may be in this process too."""
 _OTHER_FILES = 200
 """What else is open, and connections whose request is refused; half of what there is, if less."""
+_CROWDED = 0.8
+"""Of the files that this process may open: from there on a new connection ends an idle one."""
+_ACCEPTED_AT_ONCE = 1
+"""In a turn of the loop: an idle connection's file is free some turns after a new one came."""
+_SILENT_SECONDS = 60.0
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _BODILESS = frozenset({204, 304})
 
 
-def _connections_of_the_files() -> int:
-    """Raise this process's limit of open files where that helps; gives the connections it bears."""
+def _files() -> int:
+    """Raise this process's limit of open files where that helps; gives the limit."""
     files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS * _FILES_OF_A_REQUEST + _OTHER_FILES
     if files != resource.RLIM_INFINITY and files < wanted:
@@ -113,8 +136,18 @@ def _connections_of_the_files() -> int:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
             files = more
-    if files == resource.RLIM_INFINITY:
-        return _MOST_CONNECTIONS
+    return sys.maxsize if files == resource.RLIM_INFINITY else files
+
+
+def _open_files() -> int:
+    try:
+        return len(os.listdir("/dev/fd"))
+    except OSError:  # no file is free to look with
+        return sys.maxsize
+
+
+def _connections_of_the_files() -> int:
+    files = _files()
     served = files - min(_OTHER_FILES, files // 2)
     return min(_MOST_CONNECTIONS, max(1, served // _FILES_OF_A_REQUEST))
 
@@ -130,6 +163,7 @@ class Limits:
     idle_seconds: float = 350.0  # PrivateLink forgets a connection after as long without a byte
     rest_seconds: float = 5.0  # without a request, after which a connection may give way to others
     most_connections: int = field(default_factory=_connections_of_the_files)
+    most_files: int = field(default_factory=lambda: int(_files() * _CROWDED))
 
 
 @dataclass(slots=True)
@@ -168,7 +202,6 @@ class Connection(asyncio.Protocol):
         self._keep = True
         self._paused = False
         self._refusal = 0
-        self.is_surplus = False  # one more than the listener serves; its request is refused
         self.lost: Callable[[], object] | None = None
         """Called when the client has gone before the request under way is answered."""
         # of the request that comes in
@@ -280,7 +313,7 @@ class Connection(asyncio.Protocol):
         elif "transfer-encoding" in headers and not limits.chunked:
             self._refuse(411)
         request.refused = self._listener.admit(request.target, headers, self._listener.port)
-        if self.is_surplus and not request.refused:
+        if self._listener.is_full and not request.refused:
             request.keep, request.refused = False, self._listener.too_many
         length = int(headers.get("content-length") or 0)
         if limits.largest_body is not None and length > limits.largest_body:
@@ -365,9 +398,15 @@ class Connection(asyncio.Protocol):
             if self._transport is not None:
                 self._transport.abort()
 
-    def rests_since(self, moment: float) -> bool:
-        """Whether nothing has been under way on it since then: no request of it is on its way."""
-        return self._busy is None and not self._began and self._waits_since < moment
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way on it, nor on its way."""
+        return self._busy is None and not self._began
+
+    @property
+    def waits_since(self) -> float:
+        """When its last request was answered."""
+        return self._waits_since
 
     def end_if_late(self, now: float) -> None:
         """Close it when it has been waited for for too long."""
@@ -465,6 +504,11 @@ def _head(status: int, headers: Iterable[tuple[str, str]], reason: str = "") -> 
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
 
 
+_connections: set[Connection] = set()
+"""All of this process, each of which is a file."""
+_listeners: WeakKeyDictionary[Listener, asyncio.AbstractEventLoop] = WeakKeyDictionary()
+
+
 class Listener:
     """A listening server with the connections it has."""
 
@@ -479,9 +523,13 @@ class Listener:
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self, port: int) -> None:
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._accept, LOOPBACK, port, backlog=1024)
-        self.port = self._server.sockets[0].getsockname()[1]
+        loop, listening = asyncio.get_running_loop(), socket.create_server((LOOPBACK, port))
+        self._server = await loop.create_server(
+            self._accept, sock=listening, backlog=_ACCEPTED_AT_ONCE
+        )
+        listening.listen(1024)  # as many may wait
+        self.port = listening.getsockname()[1]
+        _listeners[self] = loop
         self._watch = loop.create_task(self._end_late_ones())
 
     def _accept(self) -> Connection:
@@ -489,16 +537,34 @@ class Listener:
         return Connection(self, self._count - 1)
 
     def opened(self, connection: Connection) -> None:
+        """Take a connection; where there are too many, those go that have been idle for longest."""
+        surplus = len(self._open) + 1 - self.limits.most_connections
+        if surplus > 0:
+            self._end_idle(surplus, time.perf_counter() - self.limits.rest_seconds)
+        if (
+            len(_connections) > self.limits.most_files // 4
+            and _open_files() > self.limits.most_files
+        ):
+            self._end_idle(1)
         self._open[connection] = None
-        if len(self._open) <= self.limits.most_connections:
-            return
-        rested = time.perf_counter() - self.limits.rest_seconds
-        for one in [connection for connection in self._open if connection.rests_since(rested)]:
-            if len(self._open) <= self.limits.most_connections:
-                return
+        _connections.add(connection)
+
+    def make_room(self) -> None:
+        """End a fifth of the idle connections, as this process may open no more files."""
+        self._end_idle(len(self._open) // 5 + 1)
+
+    def _end_idle(self, most: int, since: float = math.inf) -> None:
+        """End so many connections, which have been idle since then, for longest before others."""
+        idle = [one for one in self._open if one.is_idle and one.waits_since < since]
+        for one in sorted(idle, key=lambda one: one.waits_since)[:most]:
             del self._open[one]
             one.drop()
-        connection.is_surplus = len(self._open) > self.limits.most_connections
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more requests are under way than this listener serves at once."""
+        most = self.limits.most_connections
+        return len(self._open) > most and sum(not one.is_idle for one in self._open) > most
 
     @property
     def too_many(self) -> Refused:
@@ -512,6 +578,7 @@ class Listener:
 
     def closed(self, connection: Connection) -> None:
         self._open.pop(connection, None)
+        _connections.discard(connection)
 
     async def _end_late_ones(self) -> None:
         pause = min(self.limits.request_seconds, self.limits.idle_seconds, 20.0) / 4

@@ -148,10 +148,9 @@ class Instance:
             return False
         return response.status == 200
 
-    def change(self, server: ModelServer) -> None:
-        """Behave as other settings say from now on; a process stays as it is."""
-        if self._task is not None:
-            tasks.change(self._task, server)
+    def change(self, server: ModelServer) -> bool:
+        """Behave as other settings say from now on; gives False for a process, which stays."""
+        return self._task is not None and tasks.change(self._task, server)
 
     def recover(self, *, doubted: bool = False) -> None:
         """Take it out of service until it is healthy again; a process that died is restarted."""

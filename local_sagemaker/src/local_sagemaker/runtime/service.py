@@ -23,7 +23,7 @@ from .blueprints import component_fleet, desired_counts, fleet_of, is_live, serv
 from .clock import TICK, Clock, Ticks
 from .containers import Site
 from .endpoints import Deployment, RolledBack, RuntimeEndpoint
-from .fleet import Fleet, FleetFailed, Room, copy_room, end_draining, take_room
+from .fleet import Fleet, FleetFailed, Room, Variant, copy_room, end_draining, take_room
 from .http_server import LOOPBACK, Limits, Listener, LoopThread, listen
 from .invocations import Invocations
 from .meter import Meter, Place
@@ -219,27 +219,39 @@ class Runtime:
             self.clock.now if endpoint.live else None,
         )
 
-    def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
-        """Take other model servers: new instances have them, simulated ones change at once."""
+    def set_model_servers(self, servers: Mapping[str, ModelServer]) -> dict[str, list[str]]:
+        """Take other model servers: new instances have them, simulated ones change at once.
+
+        Gives the names of the endpoints that have others now: those that `changed`, and those
+        that `kept` what runs.
+        """
         if servers and not self.options.model_servers:
             evaluation.BACKGROUND.stop()  # from here on alarms are judged by the runtime's clock
-        self._set_model_servers(servers)
+        return self._thread.run(self._set_model_servers(servers))
 
-    def add_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+    def add_model_servers(self, servers: Mapping[str, ModelServer]) -> dict[str, list[str]]:
         """Take more model servers; they go before those that are there."""
         others = {n: s for n, s in self.options.model_servers.items() if n not in servers}
-        self.set_model_servers({**servers, **others})
+        return self.set_model_servers({**servers, **others})
 
-    @_in_loop
-    def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+    async def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> dict[str, list[str]]:
         self.options = dataclasses.replace(self.options, model_servers=servers)
         self._invocations.options = self.options
+        told: dict[str, list[str]] = {"changed": [], "kept": []}
         for endpoint in self._endpoints.values():
-            for fleet in endpoint.all_fleets:
-                for variant in fleet:
-                    variant.server = server_of(variant.settings, endpoint.hosting, self.options)
-                    for instance in variant.instances:
-                        instance.change(variant.server)
+            variants = itertools.chain.from_iterable(endpoint.all_fleets)
+            outcomes = {self._change(variant, endpoint.hosting) for variant in variants} - {""}
+            for outcome in outcomes:
+                told[outcome].append(endpoint.name)
+        return told
+
+    def _change(self, variant: Variant, hosting: Hosting) -> str:
+        server = server_of(variant.settings, hosting, self.options)
+        if server == variant.server:
+            return ""
+        variant.server = server
+        changes = [instance.change(server) for instance in variant.instances]
+        return "changed" if all(changes) else "kept"
 
     def is_live(self, place: Place, config: Mapping[str, Any]) -> bool:
         """Say whether an endpoint with this configuration is started rather than there at once."""
