@@ -163,3 +163,34 @@ def test_a_policy_needs_a_registered_target(aws):
         TargetTrackingScalingPolicyConfiguration={"TargetValue": 1.0},
     )
     assert code == "ObjectNotFoundException"
+
+
+COPIES = {"PredefinedMetricType": "SageMakerInferenceComponentInvocationsPerCopy"}
+PROCESSOR = {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"}
+OVERLAP = [
+    {"MetricIntervalLowerBound": 0, "MetricIntervalUpperBound": 10, "ScalingAdjustment": 1},
+    {"MetricIntervalLowerBound": 5, "ScalingAdjustment": 2},
+]
+STEPS = {"AdjustmentType": "ChangeInCapacity", "StepAdjustments": OVERLAP}
+
+
+@pytest.mark.parametrize(
+    ("kind", "configuration", "words"),
+    [
+        ("TargetTracking", {"TargetValue": 5, "PredefinedMetricSpecification": COPIES}, "only sup"),
+        (
+            "TargetTracking",
+            {"TargetValue": 5, "PredefinedMetricSpecification": PROCESSOR},
+            "only s",
+        ),
+        ("Step", STEPS, "cannot overlap or have a gap"),
+    ],
+)
+def test_a_stack_meets_the_limits_of_documented_limits_yaml(
+    stack, endpoint, kind, configuration, words
+):
+    endpoint["Target"] = {"Type": TARGET, "Properties": target()}
+    policy = tracking(5, PolicyType=f"{kind}Scaling")
+    del policy["TargetTrackingScalingPolicyConfiguration"]
+    policy[f"{kind}ScalingPolicyConfiguration"] = configuration
+    assert words in stack.refusal(POLICY, policy, **endpoint)

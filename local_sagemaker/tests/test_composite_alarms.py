@@ -84,11 +84,9 @@ def test_composites_of_composites_follow_at_once(aws, cloudwatch):
     set_state(cloudwatch, "leaf", "ALARM")
     assert state(cloudwatch, "aa") == "ALARM"
     assert "alarm:zz transitioned to ALARM at " in described(cloudwatch, "aa")["StateReason"]
-    below = cloudwatch.describe_alarms(
-        ChildrenOfAlarmName="aa", AlarmTypes=["CompositeAlarm", "MetricAlarm"]
-    )
+    below = cloudwatch.describe_alarms(ChildrenOfAlarmName="aa")
     assert [a["AlarmName"] for a in below["CompositeAlarms"]] == ["zz"]
-    above = cloudwatch.describe_alarms(ParentsOfAlarmName="leaf", AlarmTypes=["CompositeAlarm"])
+    above = cloudwatch.describe_alarms(ParentsOfAlarmName="leaf")
     assert [a["AlarmName"] for a in above["CompositeAlarms"]] == ["zz"]
 
 

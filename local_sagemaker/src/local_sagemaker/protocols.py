@@ -10,8 +10,10 @@ import functools
 import json
 import math
 import re
+import sys
 import urllib.parse
 import uuid
+from datetime import datetime
 from typing import Any
 
 import botocore.loaders
@@ -113,7 +115,7 @@ _JSON_TYPES: dict[str, tuple[type, ...]] = {
     "long": (int, float),
     "float": (int, float),
     "double": (int, float),
-    "timestamp": (int, float, str),
+    "timestamp": (int, float, str, datetime),  # read already by moto
 }
 
 _LONG = 2.0**63
@@ -165,7 +167,9 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
         for position, item in enumerate(value, start=1):
             _check(shape.member, item, f"{path}.{position}.member", problems)
     elif kind == "map":
+        _check_size(len(value), shape, where, value, problems)
         for key, item in value.items():
+            _check(shape.key, key, where, problems)
             _check(shape.value, item, f"{path}.{key}", problems)
     elif kind == "string":
         if getattr(shape, "enum", None) and value not in shape.enum:
@@ -173,11 +177,35 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
                 f"Value '{value}' at '{where}' failed to satisfy constraint: "
                 f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"
             )
+        if len(value) <= _LONGEST_MATCHED and not _matches(
+            shape.metadata.get("pattern", ""), value
+        ):
+            problems.append(
+                f"Value '{value}' at '{where}' failed to satisfy constraint: Member must satisfy "
+                f"regular expression pattern: {shape.metadata['pattern']}"
+            )
         _check_size(len(value), shape, where, value, problems)
     elif kind in ("integer", "long", "float", "double"):
-        if not abs(value) < _LONG:
+        if not abs(value) < (_LONG if kind in ("integer", "long") else sys.float_info.max):
             raise ServiceError(f"{where} is larger than any number here", _UNREADABLE)
         _check_size(value, shape, where, value, problems, "have value")
+
+
+_LONGEST_MATCHED = 4096
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """Compile a pattern; None for one that only Java's engine knows, such as with ``\\p{L}``."""
+    try:
+        return re.compile(pattern, re.ASCII)
+    except re.error:
+        return None
+
+
+def _matches(pattern: str, value: str) -> bool:
+    compiled = _compiled(pattern) if pattern else None
+    return compiled is None or compiled.fullmatch(value) is not None
 
 
 def _check_size(

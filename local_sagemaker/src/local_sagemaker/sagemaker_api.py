@@ -20,9 +20,12 @@ from .runtime.statuses import creating
 from .variants import (
     check_component,
     check_component_variants,
+    check_containers,
     check_deployment_config,
     check_scalable_variants,
+    check_serverless,
     check_shadows,
+    check_sizes,
     check_specification,
     deployed_image,
     describe_variants,
@@ -65,10 +68,16 @@ def _add(caller: Caller, kind: str, record: dict[str, Any]) -> dict[str, Any]:
     """Keep a record under its name; gives the answer to its Create."""
     state, store, name = _state(caller), _store(caller, kind), record[f"{kind}Name"]
     arn = record[f"{kind}Arn"] = _arn(caller, kind, name)
+    tags = record.pop("Tags", None) or []
+    keys = [tag["Key"] for tag in tags]
+    if len(set(keys)) < len(keys):
+        raise Invalid(f"Tag keys must be unique per resource: {', '.join(keys)}")
     with state.lock:
-        if name in store:
+        # "The name is case-insensitive in CreateEndpoint".
+        taken = {kept.lower() for kept in store} if kind == "Endpoint" else store
+        if (name.lower() if kind == "Endpoint" else name) in taken:
             raise Invalid(f'Cannot create already existing {_KINDS[kind][1]} "{arn}".')
-        state.tags[arn] = {tag["Key"]: tag["Value"] for tag in record.pop("Tags", None) or []}
+        state.tags[arn] = {tag["Key"]: tag["Value"] for tag in tags}
         store[name] = record
     return {f"{kind}Arn": arn}
 
@@ -121,7 +130,9 @@ def _list(kind: str) -> Operation:
 def create_model(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     if bool(request.get("PrimaryContainer")) == bool(request.get("Containers")):
         raise Invalid("One and only one of PrimaryContainer and Containers must be specified")
-    for container in request.get("Containers") or [request["PrimaryContainer"]]:
+    containers = request.get("Containers") or [request["PrimaryContainer"]]
+    check_containers(containers)
+    for container in containers:
         _check_agreement(container)
     record = {"EnableNetworkIsolation": False, **request, "CreationTime": caller.now()}
     return _add(caller, "Model", record)
@@ -152,6 +163,7 @@ def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str,
     check_component_variants(request, caller.runtime.options)
     names = [variant["VariantName"] for variant in variants]
     for variant in variants:
+        check_serverless(variant, request, _state(caller).models)
         if variant.get("ModelName"):
             _find(caller, "Model", variant["ModelName"])
         if names.count(variant["VariantName"]) > 1:
@@ -416,6 +428,8 @@ def update_inference_component(caller: Caller, request: dict[str, Any]) -> dict[
     specification = request.get("Specification") or settled_component["Specification"]
     _check_model(caller, specification)
     wanted = request.get("RuntimeConfig") or request.get("DesiredRuntimeConfig")
+    copies = (wanted or {}).get("CopyCount", settled_component["RuntimeConfig"]["DesiredCopyCount"])
+    check_sizes((request.get("DeploymentConfig") or {}).get("RollingUpdatePolicy") or {}, copies)
     with _state(caller).lock:
         if wanted:
             settled_component["RuntimeConfig"]["DesiredCopyCount"] = wanted["CopyCount"]

@@ -13,6 +13,7 @@ from zoneinfo import available_timezones
 
 from .application import Caller, Operation, OwnService
 from .hosting import Scaling, TargetKey, all_variants, hosting, scaling
+from .policy_limits import problems_of_policy
 from .protocols import Invalid, ServiceError
 from .runtime.scaling import DIMENSIONS, drop_alarms, make_alarms
 from .runtime.scheduled_actions import is_schedule
@@ -102,7 +103,7 @@ def _service_linked_role(caller: Caller, namespace: str) -> str:
     )
 
 
-def _describe(kept: str, answer: str, wanted: str) -> Operation:
+def _describe(kept: str, answer: str, wanted: str, longest: int = 50) -> Operation:
     """Make an operation that lists some of what is kept: of a target, and of some names."""
     name = wanted.removesuffix("s")
 
@@ -110,6 +111,11 @@ def _describe(kept: str, answer: str, wanted: str) -> Operation:
         records = getattr(_state(caller), kept)
         names = request.get(wanted)
         filters = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+        named = request.get("ResourceId") or request.get("ResourceIds")
+        if request.get("ScalableDimension") and not named:
+            raise Invalid("A resource ID must be specified with a scalable dimension")
+        if request.get("MaxResults") not in (None, *range(1, longest + 1)):
+            raise Invalid(f"MaxResults must be between 1 and {longest}")
         return {
             answer: [
                 record
@@ -151,6 +157,8 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
         raise Invalid(f"{kind} is not emulated by the local AWS")
     if not request.get(wanted):
         raise Invalid(f"{wanted} must be specified for {kind}")
+    for problem in problems_of_policy(key[2], kind, request[wanted]):
+        raise Invalid(problem)
     if kind == "TargetTrackingScaling":
         _check_metric(state, entry, request[wanted])
     created = before.get("CreationTime") or caller.now()
@@ -259,7 +267,9 @@ APPLICATION_AUTO_SCALING = OwnService(
         "DescribeScalableTargets": _describe("targets", "ScalableTargets", "ResourceIds"),
         "DeregisterScalableTarget": deregister_scalable_target,
         "PutScalingPolicy": put_scaling_policy,
-        "DescribeScalingPolicies": _describe("policies", "ScalingPolicies", "PolicyNames"),
+        "DescribeScalingPolicies": _describe(
+            "policies", "ScalingPolicies", "PolicyNames", longest=10
+        ),
         "DeleteScalingPolicy": delete_scaling_policy,
         "PutScheduledAction": put_scheduled_action,
         "DescribeScheduledActions": _describe(

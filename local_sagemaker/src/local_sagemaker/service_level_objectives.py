@@ -10,12 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from .application import Caller, Operation, OwnService
+from .cloudwatch.limits import problems_of_queries
 from .protocols import Invalid, ServiceError
 
 # Source: API reference, CreateServiceLevelObjective.
 _NAME = re.compile(r"[0-9A-Za-z][-._0-9A-Za-z ]{0,126}[0-9A-Za-z]")
 _WEEK = {"RollingInterval": {"DurationUnit": "DAY", "Duration": 7}}
 _GOAL = {"Interval": _WEEK, "AttainmentGoal": 99.0, "WarningThreshold": 50.0}
+
+_SHORTEST, _LONGEST = 60, 900  # seconds
 
 Objective = dict[str, Any]
 _kept: dict[tuple[str, str], dict[str, Objective]] = {}
@@ -34,6 +37,7 @@ def _create(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     name, there = request["Name"], _there(caller)
     if not _NAME.fullmatch(name):
         raise Invalid(f"Value '{name}' at 'name' failed to satisfy constraint: {_NAME.pattern}")
+    _check(request)
     if "SliConfig" not in request:
         raise Invalid("An objective without SliConfig is not emulated by the local AWS")
     if name in there:
@@ -47,6 +51,28 @@ def _create(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         **_stated(caller, request),
     }
     return {"Slo": there[name]}
+
+
+def _check(request: dict[str, Any]) -> None:
+    """Refuse what the pages of an objective's indicator and queries refuse."""
+    if "SliConfig" in request and "RequestBasedSliConfig" in request:
+        raise Invalid("SliConfig and RequestBasedSliConfig cannot be specified together")
+    metric = request.get("SliConfig", {}).get("SliMetricConfig", {})
+    attributes = metric.get("KeyAttributes")
+    if attributes is not None and not {"Type", "Name", "Environment"} <= attributes.keys():
+        raise Invalid("KeyAttributes must have at least Type, Name and Environment")
+    if "DependencyConfig" in metric and attributes is None:
+        raise Invalid("DependencyConfig needs the KeyAttributes of the service")
+    queries = metric.get("MetricDataQueries", [])
+    for problem in problems_of_queries(queries):
+        raise Invalid(problem)
+    if queries and sum(query.get("ReturnData") is not False for query in queries) != 1:
+        raise Invalid("Exactly one of MetricDataQueries must return data")
+    for query in queries:
+        # "SLIPeriodSeconds", which is the period of other metrics: that it holds for these is the worst.
+        period = query.get("Period") or (query.get("MetricStat") or {}).get("Period") or _SHORTEST
+        if not _SHORTEST <= period <= _LONGEST:
+            raise Invalid(f"Period of {period} must be {_SHORTEST} to {_LONGEST}")
 
 
 def _stated(caller: Caller, request: dict[str, Any]) -> Objective:
@@ -74,6 +100,9 @@ def _of(change: Callable[[Caller, Objective, dict[str, Any]], dict[str, Any] | N
 
 
 def _update(caller: Caller, objective: Objective, request: dict[str, Any]) -> dict[str, Any]:
+    _check(request)
+    if "RequestBasedSliConfig" in request:
+        raise Invalid(f"The SLO {objective['Name']} is period-based, and stays so")
     objective |= _stated(caller, {"Goal": objective["Goal"], **request})
     return {"Slo": objective}
 

@@ -5,7 +5,7 @@ Words of refusals are ours unless a source is given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +32,50 @@ def check_shadows(config: Mapping[str, Any]) -> None:
             "ProductionVariants and one for ShadowProductionVariants: "
             f"got {len(production)} and {len(shadows)}"
         )
+
+
+_COMPONENT_VARIABLES = 16  # API reference, InferenceComponentContainerSpecification
+_FREQUENCIES = (10, 30, 60, 120, 180, 240, 300)  # API reference, MetricsEndpoint
+
+
+def check_containers(containers: Sequence[Mapping[str, Any]]) -> None:
+    """Hold a model's containers, or a component's, to the sentences of ContainerDefinition."""
+    named = [container for container in containers if container.get("ContainerHostname")]
+    if named and len(named) < len(containers):
+        raise Invalid("ContainerHostname must be specified for every container of a pipeline")
+    for container in containers:
+        source = container.get("ModelDataSource")
+        if source is not None and not source.get("S3DataSource"):
+            raise Invalid("One and only one data source must be specified for ModelDataSource")
+        if container.get("Mode") == "MultiModel" and source:
+            raise Invalid("ModelDataSource cannot be used with multi-model endpoints")
+        metrics = container.get("ContainerMetricsConfig") or {}
+        for place in metrics.get("MetricsEndpoints") or []:
+            frequency = place.get("MetricPublishFrequencyInSeconds", 60)
+            if frequency not in _FREQUENCIES:
+                raise Invalid(
+                    f"MetricPublishFrequencyInSeconds of {frequency} must be one of {_FREQUENCIES}"
+                )
+
+
+def check_serverless(
+    variant: Mapping[str, Any], config: Mapping[str, Any], models: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Hold a serverless variant to what its API reference says."""
+    serverless = variant.get("ServerlessConfig")
+    crosses = config.get("CrossRegionTrafficConfig")
+    if crosses and (serverless or config.get("AsyncInferenceConfig")):
+        raise Invalid(
+            "CrossRegionTrafficConfig cannot be specified with serverless variants or with "
+            "AsyncInferenceConfig"
+        )
+    if not serverless:
+        return
+    if serverless["MemorySizeInMB"] % 1024:
+        raise Invalid("MemorySizeInMB must be a multiple of 1024")
+    containers = containers_of(models.get(variant.get("ModelName", ""), {}))
+    if any(container.get("ModelDataSource") for container in containers):
+        raise Invalid("ModelDataSource cannot be used with serverless endpoints")
 
 
 def check_component_variants(config: Mapping[str, Any], options: RuntimeOptions) -> None:
@@ -107,8 +151,11 @@ def check_deployment_config(deployment: dict[str, Any] | None, described: dict[s
             "Only one update policy can be specified in DeploymentConfig: "
             "BlueGreenUpdatePolicy or RollingUpdatePolicy"
         )
-    if rolling:
-        _check_batches(rolling, described)
+    total = sum(
+        variant.get("DesiredInstanceCount", 0)
+        for variant in described.get("ProductionVariants") or []
+    )
+    check_sizes(rolling or {}, total)
     if not blue_green:
         return
     routing = blue_green["TrafficRoutingConfiguration"]
@@ -116,26 +163,33 @@ def check_deployment_config(deployment: dict[str, Any] | None, described: dict[s
         if (routing["Type"] == kind) != (field in routing):
             verb = "must" if routing["Type"] == kind else "must not"
             raise Invalid(f"{field} {verb} be specified for traffic routing type {routing['Type']}")
+    check_sizes(routing, total)
 
 
-def _check_batches(rolling: dict[str, Any], described: dict[str, Any]) -> None:
-    """Hold the sizes against RollingUpdatePolicy's ranges; the words of the refusal are ours."""
-    total = sum(
-        variant.get("DesiredInstanceCount", 0)
-        for variant in described.get("ProductionVariants") or []
-    )
-    # Of the rollback's batch nothing is said but its default, 100 percent.
-    for name, least, most in (("MaximumBatchSize", 5, 50), ("RollbackMaximumBatchSize", 0, 100)):
-        size = rolling.get(name)
+# Source: API reference, TrafficRoutingConfig, RollingUpdatePolicy and that of inference components.
+# Of the rollback's batch nothing is said but its default, 100 percent.
+_SHARES = {
+    "CanarySize": (0, 50),
+    "LinearStepSize": (10, 50),
+    "MaximumBatchSize": (5, 50),
+    "RollbackMaximumBatchSize": (0, 100),
+}
+"""Percent of all instances of a variant, or copies of a component, by a deployment's field."""
+
+
+def check_sizes(policy: Mapping[str, Any], total: int) -> None:
+    """Hold a deployment's sizes against their ranges; the words of the refusal are ours."""
+    for name, (least, most) in _SHARES.items():
+        size = policy.get(name)
         if size is None:
             continue
         share = size["Value"]
-        if size["Type"] == "INSTANCE_COUNT":
+        if size["Type"] != "CAPACITY_PERCENT":
             share = 100 * size["Value"] / max(total, 1)
         if not least <= share <= most:
             raise Invalid(
-                f"{name} of {size['Value']} ({size['Type']}) for {total} instances must be "
-                f"between {least}% and {most}% of the variant's total instance count"
+                f"{name} of {size['Value']} ({size['Type']}) of {total} must be between {least}% and "
+                f"{most}% of the total count"
             )
 
 
@@ -193,6 +247,9 @@ def check_specification(specification: dict[str, Any]) -> None:
     if specification.get("BaseInferenceComponentName"):
         raise Invalid("Adapter inference components are not emulated by the local AWS")
     container = specification.get("Container") or {}
+    check_containers([container])
+    if len(container.get("Environment") or {}) > _COMPONENT_VARIABLES:
+        raise Invalid(f"Environment can have {_COMPONENT_VARIABLES} entries at most")
     if bool(specification.get("ModelName")) == bool(container.get("Image")):
         raise Invalid("One and only one of ModelName and Container with Image must be specified")
     # "Omit this parameter if your request is meant to create an adapter inference component" (API

@@ -96,11 +96,16 @@ def _put(state: CloudWatchState, request: Request, *, composite: bool) -> None:
 
 def describe_alarms(state: CloudWatchState, request: Request) -> dict[str, Any]:
     """DescribeAlarms; without AlarmTypes only metric alarms, as AWS does."""
-    kinds = request.get("AlarmTypes") or ["MetricAlarm"]
+    related = request.keys() & {"ChildrenOfAlarmName", "ParentsOfAlarmName"}
+    kinds = request.get("AlarmTypes") or ["MetricAlarm", *(["CompositeAlarm"] if related else [])]
     names, prefix = request.get("AlarmNames"), request.get("AlarmNamePrefix")
     if names and prefix:
         raise InvalidParameterCombination(
             "AlarmNames and AlarmNamePrefix cannot be specified together"
+        )
+    if related and len(request.keys() - {"MaxRecords", "NextToken"}) > 1:
+        raise ValidationError(
+            f"{', '.join(related)} cannot be specified together with other parameters"
         )
     with state.lock:
         found = sorted(state.alarms.values(), key=lambda alarm: alarm.name)

@@ -6,11 +6,11 @@ data", "Percentile-based alarms and low data samples".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .limits import has_control_characters, problems_of_queries
 from .metric_math import ExpressionError, MathSeries, functions_in, parse_expression
 from .metric_store import (
     SIMPLE,
@@ -261,6 +261,8 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     """The API reference's rules beyond types, enums and lengths; each needs those before it."""
     given = {name for name, value in settings.items() if value not in (None, [], "")}
     metrics, banded = "Metrics" in given, "ThresholdMetricId" in given
+    if has_control_characters(settings["AlarmName"]):
+        yield "AlarmName must not have control characters"
     if "EvaluationInterval" in given:
         yield "EvaluationInterval can only be specified together with EvaluationCriteria"
     needed = ["ComparisonOperator", "EvaluationPeriods", *([] if banded else ["Threshold"])]
@@ -290,6 +292,9 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
                 f"Option {settings[name]} is not supported. Supported options for parameter {name} "
                 f"are {' and '.join(known)}."
             )
+    tags = (settings.get("ActionConfiguration") or {}).get("AlarmTagsPropagation") or {}
+    if tags.get("IncludedTagKeys") and tags.get("ExcludedTagKeys"):
+        yield "IncludedTagKeys and ExcludedTagKeys cannot be specified together"
     if len(settings.get("Tags", ())) > 50:
         yield "An alarm can have 50 tags at most"
     yield from _problems_of_queries(settings)
@@ -305,13 +310,9 @@ def _problems_of_queries(settings: Mapping[str, Any]) -> Iterator[str]:
         yield "All metrics of an alarm must have the same period"
     if len(stats) > MAX_METRICS:
         yield f"An alarm can have {MAX_METRICS} metrics at most"
-    for query in queries.queries:
-        if not re.fullmatch("[a-z][A-Za-z0-9_]*", query["Id"]):
-            yield f"Id {query['Id']} is not letters, digits and _ after a lowercase letter"
-        if ("Expression" in query) == ("MetricStat" in query):
-            yield f"{query['Id']} must have one of Expression and MetricStat"
-    if len({query["Id"] for query in queries.queries}) < len(queries.queries):
-        yield "The Ids of the metrics list must be unique"
+    if len(queries.queries) - len(stats) > MAX_METRICS:
+        yield f"An alarm can have {MAX_METRICS} expressions at most"
+    yield from problems_of_queries(queries.queries)
     try:
         main = main_query(settings, queries.queries)
         period = queries.period(main)

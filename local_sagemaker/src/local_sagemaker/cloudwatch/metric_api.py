@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moto.cloudwatch.exceptions import (
@@ -13,6 +13,7 @@ from moto.cloudwatch.exceptions import (
 from moto.cloudwatch.models import cloudwatch_backends
 
 from ..protocols import ServiceError, check
+from .limits import LARGEST, MOST_VALUES, problems_of_dimensions, problems_of_queries
 from .metric_math import ExpressionError, MathSeries
 from .metric_store import (
     SIMPLE,
@@ -28,6 +29,7 @@ from .state import CloudWatchState, now
 
 Request = dict[str, Any]
 _PAGE = 500
+_MOST_QUERIES = 500
 
 
 def put_metric_data(state: CloudWatchState, namespace: str, data: list[dict[str, Any]]) -> None:
@@ -44,9 +46,21 @@ def put_metric_data(state: CloudWatchState, namespace: str, data: list[dict[str,
             )
         if len(datum.get("Dimensions") or ()) > 30:
             raise InvalidParameterValue(f"MetricData.member.{number} has more than 30 dimensions")
+        for problem in _problems_of_datum(datum):
+            raise InvalidParameterValue(f"MetricData.member.{number}: {problem}")
     with state.lock:
         for datum in data:
             state.metrics.put(namespace, datum, now())
+
+
+def _problems_of_datum(datum: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the pages of PutMetricData and MetricDatum refuse."""
+    values = [float(value) for value in datum.get("Values") or [datum.get("Value") or 0.0]]
+    if not all(abs(value) <= LARGEST for value in values):
+        yield "Values must be in the range of -2^360 to 2^360"
+    if len(set(values)) > MOST_VALUES:
+        yield f"Values can have {MOST_VALUES} unique values"
+    yield from problems_of_dimensions(datum.get("Dimensions") or [])
 
 
 def _with_services(state: CloudWatchState) -> MetricStore:
@@ -87,13 +101,18 @@ def get_metric_data(state: CloudWatchState, request: Request) -> dict[str, Any]:
         raise ValidationError("The parameter EndTime must be greater than StartTime.")
     if start == end:
         raise ValidationError("The parameter StartTime must not equal parameter EndTime.")
-    check_request("GetMetricData", {**request, "StartTime": start, "EndTime": end})
     metric_data_queries = request.get("MetricDataQueries", [])
     for number, query in enumerate(metric_data_queries, start=1):
         if "MetricStat" not in query and "Expression" not in query:
             raise ValidationError(
                 f"The parameter MetricDataQueries.member.{number}.MetricStat is required.\n"
             )
+    if len(metric_data_queries) > _MOST_QUERIES:
+        raise ValidationError(
+            f"The collection MetricDataQueries must not have a size greater than {_MOST_QUERIES}."
+        )
+    for problem in problems_of_queries(metric_data_queries):
+        raise ValidationError(problem)
     with state.lock:
         queries = Queries(_with_services(state), metric_data_queries)
         results: list[dict[str, Any]] = []
@@ -139,6 +158,8 @@ def get_metric_statistics(state: CloudWatchState, request: Request) -> dict[str,
     simple, extended = request.get("Statistics") or [], request.get("ExtendedStatistics") or []
     if not simple and not extended:
         raise InvalidParameterCombination("Must specify either Statistics or ExtendedStatistics")
+    for problem in problems_of_dimensions(request.get("Dimensions") or []):
+        raise InvalidParameterValue(problem)
     start, end = as_seconds(request["StartTime"]), as_seconds(request["EndTime"])
     if start >= end:
         raise InvalidParameterValue(

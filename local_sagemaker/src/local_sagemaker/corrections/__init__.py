@@ -17,6 +17,7 @@ from . import (  # noqa: E402, F401
     ecs,
     event_rules,
     lambda_functions,
+    log_groups,
     networks,
     policies,
     storage,

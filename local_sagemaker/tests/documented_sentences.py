@@ -1,0 +1,108 @@
+"""The sentences of AWS's API references that say what may be in a request, read from botocore.
+
+    python local_sagemaker/tests/documented_sentences.py     # those that no row has yet
+
+Of the operations that the local AWS answers itself, with PutRule, CreateLogGroup and the invocations;
+what moto answers alone is not in it. `documented_limits.yaml` has a row for each.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from botocore.model import OperationModel, Shape, StructureShape
+
+from local_sagemaker.application import OwnService
+from local_sagemaker.protocols import service_model
+from local_sagemaker.sagemaker_api import SAGEMAKER
+from local_sagemaker.scaling_api import APPLICATION_AUTO_SCALING
+from local_sagemaker.service_level_objectives import APPLICATION_SIGNALS
+
+FILE = Path(__file__).with_name("documented_limits.yaml")
+_OWN = (SAGEMAKER, APPLICATION_AUTO_SCALING, APPLICATION_SIGNALS)
+_OTHERS = {
+    "cloudwatch": (
+        "PutMetricAlarm PutCompositeAlarm GetMetricData GetMetricStatistics PutMetricData ListMetrics "
+        "DescribeAlarms DescribeAlarmHistory SetAlarmState DeleteAlarms"
+    ),
+    "sagemaker-runtime": "InvokeEndpoint InvokeEndpointWithResponseStream InvokeEndpointAsync",
+    "events": "PutRule",
+    "logs": "CreateLogGroup",
+}
+_SAYS = re.compile(r"valid values|\bmust\b|can't|cannot|can not|at most|up to|\bbetween\b", re.I)
+
+
+class Sentence(NamedTuple):
+    """What a page says, and where it says it first."""
+
+    service: str
+    operation: str
+    member: str
+    says: str
+
+
+def sentences() -> list[Sentence]:
+    """Give all sentences, each once in a service."""
+    wanted = {service.name: list(_operations(service)) for service in _OWN}
+    wanted |= {service: names.split() for service, names in _OTHERS.items()}
+    found: dict[tuple[str, str], Sentence] = {}
+    for service, names in wanted.items():
+        for name in names:
+            for sentence in _of_operation(service, service_model(service).operation_model(name)):
+                found.setdefault((service, sentence.says), sentence)
+    return list(found.values())
+
+
+def _operations(service: OwnService) -> Iterator[str]:
+    yield from service.operations
+
+
+def _of_operation(service: str, operation: OperationModel) -> Iterator[Sentence]:
+    for says in _said(operation.documentation):
+        yield Sentence(service, operation.name, "", says)
+    if operation.input_shape is not None:
+        for member, says in _of_shape(operation.input_shape, "", frozenset()):
+            yield Sentence(service, operation.name, member, says)
+
+
+def _of_shape(shape: Any, path: str, above: frozenset[str]) -> Iterator[tuple[str, str]]:
+    if shape.name in above:
+        return
+    above |= {shape.name}
+    own = service_documentation(shape)
+    yield from ((path, says) for says in _said(own))
+    if isinstance(shape, StructureShape):
+        for name, member in shape.members.items():
+            inner = f"{path}.{name}" if path else name
+            yield from ((inner, says) for says in _said(member.documentation))
+            yield from _of_shape(member, inner, above)
+    elif shape.type_name in ("list", "map"):
+        yield from _of_shape(
+            shape.member if shape.type_name == "list" else shape.value, path, above
+        )
+
+
+def service_documentation(shape: Shape) -> str:
+    """Give the text of a shape itself; a member's own text hides it."""
+    shapes: Any = shape._shape_resolver._shape_map  # type: ignore[attr-defined]
+    return str(shapes[shape.name].get("documentation", ""))
+
+
+def _said(documentation: str) -> list[str]:
+    text = re.sub(r"</(?:p|li|dd|dt|note|important)>", ". ", documentation or "")
+    text = html.unescape(re.sub(r"<[^>]+>", " ", text))
+    text = re.sub(r"\s+([.,;:)])", r"\1", re.sub(r"\s+", " ", text).strip())
+    text = re.sub(r"([.:])(?:\s*\.)+", r"\1", text)
+    parts = [part.strip() for part in re.split(r"(?<=[.!?]) (?=[A-Z])", text)]
+    return [part for part in parts if _SAYS.search(part)]
+
+
+if __name__ == "__main__":
+    kept = {(row["service"], row["says"]) for row in yaml.safe_load(FILE.read_text())["sentences"]}
+    new = [one._asdict() for one in sentences() if (one.service, one.says) not in kept]
+    print(yaml.safe_dump(new, sort_keys=False, width=100, allow_unicode=True))

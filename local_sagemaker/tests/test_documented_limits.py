@@ -1,0 +1,154 @@
+"""What AWS's API references say of requests, sentence by sentence: refused here, or named as not judged.
+
+Source of each: the operation's page, in the words of botocore (documented_sentences.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from botocore.exceptions import ClientError
+from documented_sentences import FILE, sentences
+from hosting_site import Site
+from signed_requests import client_with
+from waiting import until
+
+from local_sagemaker import LocalAws, RuntimeOptions
+from local_sagemaker.model_servers import SimulatedModelServer
+
+DOCUMENT = yaml.safe_load(FILE.read_text())
+BASES = DOCUMENT["bases"]
+ROWS = DOCUMENT["sentences"]
+JUDGED = [row for row in ROWS if "change" in row] + DOCUMENT["refused"]
+TAKEN = [{"base": name, "change": {}} for name in BASES] + DOCUMENT["taken"]
+CODES = {
+    "ValidationException",
+    "ValidationError",
+    "InvalidParameterValue",
+    "InvalidParameterCombination",
+    "InvalidParameterException",
+    "ObjectNotFoundException",  # of a target that is not registered
+    "ResourceAlreadyExistsException",  # of a log group
+}
+NUMBERS = itertools.count()
+
+
+def fill(aws: LocalAws) -> None:
+    """Make what the requests name."""
+    here, sagemaker = Site(aws), aws.client("sagemaker")
+    image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"
+    role = "arn:aws:iam::123456789012:role/r"
+    files = {"S3Uri": "s3://b/m/", "S3DataType": "S3Prefix", "CompressionType": "None"}
+    for name, source in (("m", {}), ("source", {"ModelDataSource": {"S3DataSource": files}})):
+        container = {"Image": image, **source}
+        sagemaker.create_model(ModelName=name, ExecutionRoleArn=role, PrimaryContainer=container)
+    variant = {"VariantName": "primary", "InstanceType": "ml.m5.xlarge", "InitialInstanceCount": 4}
+    for name, more in (("c", {"ModelName": "m"}), ("hosting", {})):
+        sagemaker.create_endpoint_config(
+            EndpointConfigName=name, ExecutionRoleArn=role, ProductionVariants=[{**variant, **more}]
+        )
+    for name, config in (("e", "c"), ("host", "hosting")):
+        sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=config)
+        here.settled(name)
+    sagemaker.create_inference_component(
+        InferenceComponentName="ic",
+        EndpointName="host",
+        VariantName="primary",
+        RuntimeConfig={"CopyCount": 4},
+        Specification={
+            "Container": {"Image": image},
+            "ComputeResourceRequirements": {"MinMemoryRequiredInMb": 128},
+        },
+    )
+    until(
+        lambda: sagemaker.describe_inference_component(InferenceComponentName="ic"),
+        lambda found: found["InferenceComponentStatus"] == "InService",
+        60,
+    )
+    for name in ("target", "objective", "group"):
+        call(aws, {**BASES[name], "request": named(BASES[name]["request"], "kept")})
+    cloudwatch = aws.client("cloudwatch")
+    cloudwatch.put_metric_alarm(**named(BASES["alarm"]["request"], "leaf"))
+    for name in ("all-1", "all-2"):
+        cloudwatch.put_composite_alarm(AlarmName=name, AlarmRule="ALARM(leaf)")
+
+
+def local_aws() -> contextlib.AbstractContextManager[LocalAws]:
+    options = RuntimeOptions(clock_speed=0.0, permissions="ignored")
+    return LocalAws.in_process(model_servers={"*": SimulatedModelServer()}, runtime=options)
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    with local_aws() as running:
+        running.reset()
+        fill(running)
+        yield running
+
+
+def named(request: Any, name: str) -> Any:
+    """Fill a name in."""
+    if isinstance(request, dict):
+        return {key: named(value, name) for key, value in request.items()}
+    if isinstance(request, list):
+        return [named(value, name) for value in request]
+    return name if request == "{name}" else request
+
+
+def changed(request: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """A request with other values at some dotted paths, or none."""
+    result = copy.deepcopy(request)
+    for path, value in change.items():
+        *above, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+        place: Any = result
+        for part in above:
+            place = place[part]
+        if value is None:
+            del place[last]
+        else:
+            place[last] = value
+    return result
+
+
+def call(aws: LocalAws, base: dict[str, Any]) -> Any:
+    """Make the call of a base, unchecked by botocore."""
+    service = base["service"]
+    url = aws.runtime_url() if service == "sagemaker-runtime" else aws.url
+    key = aws.credentials.access_key
+    client = client_with(service, url, key, parameter_validation=False)
+    return client._make_api_call(base["operation"], named(base["request"], f"n{next(NUMBERS)}"))
+
+
+def test_each_sentence_has_a_row_and_each_row_a_sentence():
+    """`python tests/documented_sentences.py` prints the rows that are missing."""
+    kept = [tuple(row[name] for name in ("service", "operation", "member", "says")) for row in ROWS]
+    assert sorted(kept) == sorted(map(tuple, sentences()))
+    assert all(("change" in row) != bool(row.get("not_judged")) for row in ROWS)
+
+
+def ask(aws: LocalAws, row: dict[str, Any]) -> None:
+    """Make the call of a row."""
+    base = BASES[row["base"]]
+    call(aws, {**base, "request": changed(base["request"], row["change"])})
+
+
+def test_what_nothing_excludes_is_taken():
+    """So that a refusal is of the change; apart from the others, as it changes what there is."""
+    with local_aws() as running:
+        for row in TAKEN:
+            running.reset()
+            fill(running)
+            ask(running, row)
+
+
+@pytest.mark.parametrize("row", JUDGED, ids=lambda row: f"{row['base']}-{str(row['change'])[:60]}")
+def test_what_a_sentence_excludes_is_refused(aws, row):
+    with pytest.raises(ClientError) as refused:
+        ask(aws, row)
+    assert refused.value.response["Error"]["Code"] in CODES, refused.value
