@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from hosting_site import IMAGE, Site
+from hosting_site import IMAGE, Scaled, Site
 from roles_under_test import HOSTING, allow, document, give_role, trust
 from signed_requests import ask, client_with, refusal, signed
 from stacks_under_test import FUNCTION, TestStack
@@ -311,6 +311,29 @@ def test_a_caller_needs_the_right_to_invoke(aws, site, caller) -> None:
     assert (code, "sagemaker:InvokeEndpoint on" in message) == ("AccessDeniedException", True)
     put(aws, "caller", allow("sagemaker:InvokeEndpoint*"))
     runtime.invoke_endpoint_with_response_stream(EndpointName=name, Body=b"{}")
+
+
+def test_arns_of_endpoints_are_in_lower_case(aws, site, caller) -> None:
+    """Seen (recorded, R10): the ARN that IAM judges by is in lower case, whatever the name is."""
+    runtime = caller(allow("sagemaker:DescribeEndpoint"))("sagemaker-runtime")
+    _, message = refusal(runtime.invoke_endpoint, EndpointName="LaBSE", Body=b"{}")
+    assert message.count(endpoint_arn("LaBSE")) == 1
+    name = site.endpoint(name="LaBSE")
+    found = aws.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointArn"]
+    assert found == endpoint_arn(name)
+
+
+def test_an_endpoint_under_a_scalable_target(aws, site, caller) -> None:
+    """Seen: another configuration goes through (R13), a deletion needs a further right (R21)."""
+    name = site.endpoint()
+    Scaled(site, f"endpoint/{name}/variant/primary").register(1, 2)
+    site.update(name, site.config())
+    assert site.settled(name)["EndpointStatus"] == "InService"
+    sagemaker = caller(allow("sagemaker:DeleteEndpoint"))("sagemaker")
+    _, message = refusal(sagemaker.delete_endpoint, EndpointName=name)
+    assert "application-autoscaling:DeregisterScalableTarget" in message
+    put(aws, "caller", allow(["sagemaker:*", "application-autoscaling:DeregisterScalableTarget"]))
+    sagemaker.delete_endpoint(EndpointName=name)
 
 
 def test_a_session_policy_limits_a_caller(aws, site, caller) -> None:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .application import Caller, Operation, OwnService, PassOn
-from .hosting import Hosting, all_variants, hold, hosting, let_go
+from .hosting import Hosting, all_variants, hold, hosting, let_go, scaling
+from .permissions.judge import Denied, check
+from .permissions.requests import rights
 from .permissions.service_roles import RoleLacks
-from .protocols import Invalid
+from .protocols import Invalid, ServiceError
 from .runtime.blueprints import role_of
 from .runtime.statuses import creating
 from .variants import (
@@ -352,6 +354,8 @@ def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> di
 def delete_endpoint(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteEndpoint; its scalable targets stay, deregistering them is the caller's part."""
     endpoint = _settled(caller, request["EndpointName"])
+    if not caller.who.administrator:
+        _check_deregistration(caller, f"endpoint/{request['EndpointName']}/")
     if any(
         component["EndpointName"] == endpoint["EndpointName"]
         for component in _state(caller).components.values()
@@ -362,6 +366,26 @@ def delete_endpoint(caller: Caller, request: dict[str, Any]) -> None:
     _remove(caller, "Endpoint", request["EndpointName"])
     caller.runtime.delete(caller.place, request["EndpointName"])
     let_go(caller.place, request["EndpointName"], caller.runtime.clock, caller.runtime.options)
+
+
+def _check_deregistration(caller: Caller, begin: str) -> None:
+    """Refuse in AWS's words, which were seen (tests/recorded, R21); its code was not."""
+    service, operation = "application-autoscaling", "DeregisterScalableTarget"
+    names = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+    targets = [dict(zip(names, key, strict=True)) for key in scaling(*caller.place).targets]
+    for target in targets:
+        if not target["ResourceId"].startswith(begin):
+            continue
+        wanted = rights(service, operation, target, caller.region, caller.account)
+        try:
+            check(caller.who, wanted, service, caller.region)
+        except Denied:
+            raise ServiceError(
+                "An Application AutoScaling scalable target exists for a variant being deleted, "
+                "and the IAM identity used to invoke DeleteEndpoint does not have "
+                f"{service}:{operation} permission to deregister the scalable target.",
+                "AccessDeniedException",
+            ) from None
 
 
 # ----------------------------------------------------------------------------- inference components

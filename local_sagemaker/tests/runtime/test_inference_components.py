@@ -369,6 +369,18 @@ def test_only_a_component_that_exists_is_a_target(on):
     refused("Unsupported", register, **wrong, MinCapacity=1, MaxCapacity=2)
 
 
+def test_nobody_calls_and_only_the_endpoint_tells_zero(on):
+    """Seen (recorded, R5): an endpoint has a zero for each minute, a component has no data."""
+    it = on()
+    name, here = it.create(), it.here
+    endpoint = here.endpoint()
+    here.aws.advance(300)
+    assert it.sum(name, "Invocations") is None
+    assert here.statistics(endpoint, "Invocations", "Sum") == {"Sum": 0.0}
+    it.invoke(name)
+    assert it.sum(name, "Invocations") == 1
+
+
 def test_copies_follow_the_traffic_to_zero_and_an_alarm_brings_them_back(on):
     it = on()
     scaled = ScaledCopies(it, it.create())

@@ -134,4 +134,4 @@ def test_dimensions_by_instance_only_with_enhanced_metrics(served, enhanced):
     more = {names for _, names in found if names not in (base, own)}
     by_instance = ("EndpointName", "InstanceId", "VariantName")
     by_zone = ("AvailabilityZone", "EndpointName", "InstanceType", "Region", "VariantName")
-    assert more == ({by_instance, by_zone} if enhanced else set())
+    assert more == ({by_instance, by_zone} if enhanced else {by_zone})

@@ -144,14 +144,9 @@ def _refuse_second(backend: Any, name: str, vpc_id: str, region: str) -> None:
     zone = private_zone_named(backend.account_id, backend.partition, name, vpc_id)
     endpoints = ec2_backends[backend.account_id][region].vpc_end_points.values()
     for endpoint in endpoints:
-        # The zone that PrivateLink makes for private DNS is the last of an endpoint's names.
-        entry = (endpoint.dns_entries or [{}])[-1]
-        if (
-            endpoint.vpc_id == vpc_id
-            and endpoint.private_dns_enabled
-            and entry.get("dns_name", "") == name.rstrip(".")
-        ):
-            zone = entry["hosted_zone_id"]
+        if endpoint.vpc_id == vpc_id and endpoint.private_dns_enabled:
+            zones = {entry["dns_name"]: entry["hosted_zone_id"] for entry in endpoint.dns_entries}
+            zone = zones.get(name.rstrip("."), zone)
     if zone is not None:
         raise Route53ClientError(
             "ConflictingDomainExists",
@@ -276,16 +271,21 @@ def _add_subnet(backend: Any, endpoint: Any, subnet_id: str) -> None:
 
 
 def _write_dns_entries(backend: Any, endpoint: Any) -> None:
-    """List the names in AWS's order: regional, one per zone, then the private one."""
+    """List the names as AWS was seen to: regional, those of the zones in no order, two private ones.
+
+    Seen: tests/recorded, R6 and R8. What the second private name is, the recording does not tell.
+    """
     domain = _domain(endpoint.service_name, backend.region_name)
     base = f"{endpoint.id}-{endpoint.dns_token}"
-    zones = sorted(backend.get_subnet(s).availability_zone for s in endpoint.subnet_ids)
+    zones = [backend.get_subnet(s).availability_zone for s in endpoint.subnet_ids]
+    random.shuffle(zones)
     names = [f"{base}.{domain}.vpce.amazonaws.com"]
     names += [f"{base}-{zone}.{domain}.vpce.amazonaws.com" for zone in zones]
     entries = [{"dns_name": n, "hosted_zone_id": endpoint.hosted_zone_id} for n in names]
     if endpoint.private_dns_enabled:
-        private = "Z" + endpoint.hosted_zone_id[::-1][:-1]
-        entries.append({"dns_name": f"{domain}.amazonaws.com", "hosted_zone_id": private})
+        for place, suffix in enumerate(("amazonaws.com", "api.aws")):
+            private = f"Z{endpoint.hosted_zone_id[::-1][:-2]}{place}"
+            entries.append({"dns_name": f"{domain}.{suffix}", "hosted_zone_id": private})
     endpoint.dns_entries = entries
 
 

@@ -64,6 +64,7 @@ class Variant:
     under_way: int = 0  # requests, as a serverless variant's MaxConcurrency counts them
     invocation_dimensions: tuple[Dimensions, ...] = ()
     component: bool = False  # whether it is an inference component, whose copies are its instances
+    was_asked: bool = False  # whether a request has ever come
     role: ModelRole | None = None  # the model's, when rights are judged
 
     @property

@@ -333,13 +333,14 @@ class Invocations:
     ) -> None:
         total = time.perf_counter() - call.request.received
         endpoint, variant, dimensions = call.endpoint, call.variant, call.dimensions
-        if endpoint.enhanced and instance is not None:
+        if instance is not None and (endpoint.enhanced or not variant.component):
             dimensions += instance_dimensions(
-                variant, instance.id, instance.zone, endpoint.place[1]
+                variant, instance.id, instance.zone, endpoint.place[1], enhanced=endpoint.enhanced
             )
         model = None if model_seconds is None else round(model_seconds * 1e6)
         overhead = max(0, round((total - (model_seconds or 0.0)) * 1e6))
         in_service = len(variant.in_service)
+        variant.was_asked = True
         self._meter.count(
             endpoint.place, dimensions, self._clock.now(), in_service, status, model, overhead
         )

@@ -51,7 +51,10 @@ class Observation:
                     base = list(variant.invocation_dimensions)
                     self._concurrency(endpoint, variant, base, at)
                     self._utilization(endpoint, variant, base, told, at)
-                    if at % _MINUTE < TICK:
+                    # Seen: a component that nobody calls has no data (tests/recorded, R5). With zeros
+                    # after the first call it scales in to zero, as AWS documents.
+                    tells = variant.was_asked or not variant.component
+                    if tells and at % _MINUTE < TICK:
                         self._silence(endpoint, endpoint.dimensions(fleet, variant), at)
 
     async def _scrape(self, endpoint: RuntimeEndpoint, at: float) -> None:
