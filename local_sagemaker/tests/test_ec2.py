@@ -163,6 +163,31 @@ def test_route_table_association_and_routes(aws, stack, vpc):
     assert gone[0] == "InvalidRouteTableID.NotFound"
 
 
+def test_a_route_leads_to_its_own_network(aws):
+    """EC2's words: https://github.com/aws/aws-cdk/issues/1140."""
+    ec2 = aws.client("ec2")
+    own, other = (ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"] for _ in range(2))
+    table = ec2.create_route_table(VpcId=own)["RouteTable"]["RouteTableId"]
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    route = {"RouteTableId": table, "DestinationCidrBlock": "0.0.0.0/0", "GatewayId": gateway}
+    refused = (
+        "InvalidParameterValue",
+        (f"route table {table} and network gateway {gateway} belong to different networks"),
+    )
+    assert refusal(ec2.create_route, **route) == refused
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=other)
+    assert refusal(ec2.create_route, **route) == refused
+    ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=other)
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=own)
+    ec2.create_route(**route)
+    ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=own)
+    assert refusal(ec2.replace_route, **route) == refused
+    ec2.delete_route_table(RouteTableId=table)
+    ec2.delete_internet_gateway(InternetGatewayId=gateway)
+    for vpc in (own, other):
+        ec2.delete_vpc(VpcId=vpc)
+
+
 def rules(aws: Any, group: str, direction: str) -> set[tuple[Any, ...]]:
     (found,) = aws.client("ec2").describe_security_groups(GroupIds=[group])["SecurityGroups"]
     key = "IpPermissions" if direction == "ingress" else "IpPermissionsEgress"

@@ -67,6 +67,28 @@ def _zone(backend: Any, name: str | None, zone_id: str | None) -> str:
     )
 
 
+# A route to an internet gateway leads to its table's network.
+#
+# moto takes any gateway. EC2's words: https://github.com/aws/aws-cdk/issues/1140
+
+
+@around(EC2Backend, "create_route", "replace_route")
+def route(
+    original: Callable[..., Any], self: Any, route_table_id: str, *rest: Any, **named: Any
+) -> Any:
+    """Refuse a gateway that is attached to no VPC, or to another one."""
+    gateway_id = named.get("gateway_id") or ""
+    if gateway_id.startswith("igw-"):
+        table, vpc = self.get_route_table(route_table_id), self.get_internet_gateway(gateway_id).vpc
+        if vpc is None or vpc.id != table.vpc_id:
+            raise EC2ClientError(
+                "InvalidParameterValue",
+                f"route table {route_table_id} and network gateway {gateway_id} belong to "
+                "different networks",
+            )
+    return original(self, route_table_id, *rest, **named)
+
+
 # Network interfaces hold their security groups and their subnet; SageMaker's go in their time.
 #
 # moto deletes a group or subnet whatever is in it. AWS refuses with DependencyViolation:
