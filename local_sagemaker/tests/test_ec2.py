@@ -125,9 +125,12 @@ def test_route_table_association_and_routes(aws, stack, vpc):
             "AWS::EC2::VPCGatewayAttachment", **VPC, InternetGatewayId={"Ref": "Gateway"}
         ),
         "Address": resource_of("AWS::EC2::EIP", Domain="vpc"),
-        "Nat": resource_of(
-            "AWS::EC2::NatGateway", SubnetId={"Ref": "Subnet"}, AllocationId=allocation
-        ),
+        "Nat": {
+            **resource_of(
+                "AWS::EC2::NatGateway", SubnetId={"Ref": "Subnet"}, AllocationId=allocation
+            ),
+            "DependsOn": "Attachment",
+        },
     }
 
     def deploy(table: str, **target: Any) -> Any:

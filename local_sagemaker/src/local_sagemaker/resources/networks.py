@@ -7,6 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from ..protocols import ServiceError
 from .calls import Known, PropertyNotEmulated, as_bool, as_text, only
 from .resource_type import Created, Existing, Place, Properties, ResourceType
 
@@ -33,6 +34,17 @@ class Held(ResourceType):
 
 class NatGateway(ResourceType):
     """A NAT gateway: AWS removes its interfaces with it, moto does not."""
+
+    def wait(self, at: Place, known: Known) -> None:
+        """Fail a public one whose VPC has no internet gateway attached, as AWS does.
+
+        https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_NatGateway.html
+        """
+        vpc = known["VpcId"]
+        attached = {"Name": "attachment.vpc-id", "Values": [vpc]}
+        found = at.client("ec2").describe_internet_gateways(Filters=[attached])
+        if known.get("ConnectivityType") != "private" and not found["InternetGateways"]:
+            raise ServiceError(f"Network {vpc} has no Internet gateway attached")
 
     def delete(self, at: Place, existing: Existing) -> None:
         ec2, identity = at.client("ec2"), existing.physical_id
