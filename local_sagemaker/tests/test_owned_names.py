@@ -1,8 +1,12 @@
-"""Names that CloudFormation lets one resource have: inline policies of a role, scaling policies."""
+"""Names that CloudFormation lets one resource have, also where the service's operation would adopt it."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 from roles_under_test import allow, document, trust
 from stacks_under_test import resource_of
 
@@ -76,6 +80,20 @@ def test_a_name_that_was_given_up_is_free(aws, stack, role):
     deploy_template(aws, {"Resources": {"A": policy("a", role)}}, "takes")
     assert sorted(policies_of(aws, role)) == ["a", "b"]
     delete_stack(aws, "takes")
+
+
+ADOPTED = yaml.safe_load(Path(__file__).with_name("named_resources.yaml").read_text())
+
+
+@pytest.mark.parametrize("it", ADOPTED, ids=lambda it: it["Type"])
+def test_a_name_that_something_has_already_is_refused(aws, stack, it):
+    """HandlerErrorCode AlreadyExists: CloudFormation CLI user guide, "Handler error codes"."""
+    first = stack.of(It=it).resources
+    second = deploy_template(aws, {"Resources": {"It": it}}, "second", expect_failure=True)
+    assert second.status == "ROLLBACK_COMPLETE"
+    assert re.search("exist", second.failure_reason or "")
+    delete_stack(aws, "second")
+    assert stack.of(It=it).resources == first
 
 
 # --------------------------------------------------------------------------------------- scaling

@@ -6,11 +6,15 @@ import functools
 import secrets
 import string
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from ..admission import Session
 from ..connections import local_client
+from ..protocols import ServiceError
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
@@ -215,6 +219,8 @@ class ResourceType:
     tags: Tags | None = None
     also_replaces: frozenset[str] = frozenset()
     in_place: frozenset[str] = frozenset()
+    turn: int = 0
+    taken: OperationCall | None = None
 
     def __post_init__(self) -> None:
         stated = {**vars(self)}
@@ -268,6 +274,8 @@ class ResourceType:
         client = at.client(self.service) if self.creates else None
         place = {"account": at.account, "region": at.region, "name": str(name)}
         known = {**own, **place}
+        if properties.get(self.name or ""):
+            self._refuse_taken(client, {**known, "": str(name)})
         done = {part.of: (own.get(part.of) or [])[: part.made] for part in self._members}
         if self.creates:
             answer = self.creates.run(client, known, own)
@@ -279,6 +287,18 @@ class ResourceType:
         known |= {**created.attributes, "": created.physical_id}
         self.wait(at, known)
         return self._settled(at, known, done, own, {})
+
+    def _refuse_taken(self, client: Any, known: Known) -> None:
+        """Refuse a name that something has already, which the operation would change or adopt."""
+        if self.taken is None:
+            return
+        with suppress(ClientError):
+            found = self.taken.run(client, known, {})
+            if not self.state or filled(self.state, found):
+                raise ServiceError(
+                    f"Resource of type '{self.type_name}' with identifier '{known['name']}' "
+                    "already exists."
+                )
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
         """Update the resource in place; gives what it is now to `Ref` and `Fn::GetAtt`."""

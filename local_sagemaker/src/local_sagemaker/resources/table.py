@@ -146,6 +146,7 @@ _CALLS = (
     "remove",
     "reset",
     "tag",
+    "taken",
     "untag",
     "updates",
 )
