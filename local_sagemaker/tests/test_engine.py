@@ -439,10 +439,15 @@ def test_nested_stack(aws, stack, url):
     assert found["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_failing_nested_stack_fails_its_parent_with_the_reason(stack, url):
+def test_a_failing_nested_stack_fails_its_parent_with_the_reason(aws, stack, url):
     broken = url({"Fn::ImportValue": "nobody"}, "broken.json")
     reason = stack.refusal(NESTED, {"TemplateURL": broken, "Parameters": {"Given": "a"}})
     assert "No export named nobody found" in reason
+    found = aws.client("cloudformation").list_stacks()["StackSummaries"]
+    nested = [
+        each["StackStatus"] for each in found if each["StackName"].startswith(f"{stack.name}-It")
+    ]
+    assert nested == ["DELETE_COMPLETE"]
 
 
 def test_cdk_metadata_is_accepted(stack):

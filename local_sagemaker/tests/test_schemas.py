@@ -120,7 +120,7 @@ def test_what_a_parameter_brings_is_checked_as_well(stack):
         ("AWS::SQS::Queue", {"VisibilityTimeout": "30", "FifoQueue": "true"}),  # text for a number
         ("AWS::SQS::Queue", {"VisibilityTimeout": {"Ref": "Timeout"}}),  # known later
         ("AWS::SNS::Topic", {"TopicName": 5}),  # a number for text
-        ("Custom::Anything", {"Any": {"thing": 1}}),
+        ("Custom::Anything", {"ServiceToken": "arn", "Any": {"thing": 1}}),
     ],
 )
 def test_what_cloudformation_takes_is_taken(type_name, properties):

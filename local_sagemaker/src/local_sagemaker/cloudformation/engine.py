@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace as copy_with
 from typing import Any
 
@@ -12,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ..protocols import ServiceError
 from ..resources.calls import PropertyNotEmulated
 from ..resources.resource_type import Created, Existing, Place, ResourceType
-from ..resources.table import find_type
+from ..resources.table import find_type, is_custom
 from ..schemas import violations
 from .evaluation import (
     Evaluation,
@@ -41,14 +42,22 @@ class ResourceWork:
         self._place = place
         self._stack = stack
 
-    def create(self, evaluation: Evaluation, logical_id: str, verb: str = "CREATE") -> None:
+    def create(
+        self,
+        evaluation: Evaluation,
+        logical_id: str,
+        verb: str = "CREATE",
+        *,
+        cancelled: bool = False,
+    ) -> None:
         """Create a resource, or with the verb UPDATE its replacement."""
         declared = evaluation.resources[logical_id]
         resource = DeployedResource(logical_id, declared["Type"], "", {}, declaration=declared)
         if verb == "CREATE":
             self._stack.note(resource, "CREATE_IN_PROGRESS")
 
-        def create(at: Place) -> Created:
+        def create(place: Place) -> Created:
+            at = copy_with(place, cancelled=cancelled)
             resource.properties = evaluation.properties(logical_id)
             check(logical_id, declared["Type"], resource.properties)
             try:
@@ -91,9 +100,9 @@ class ResourceWork:
             return answer
         except PropertyNotEmulated as error:
             reason = not_emulated(resource.type, error.path)
-        except InvalidProperties as error:
+        except (InvalidProperties, ServiceError) as error:
             reason = str(error)
-        except (ClientError, BotoCoreError, ServiceError) as error:
+        except (ClientError, BotoCoreError) as error:
             reason = f'Resource handler returned message: "{_message(error)}"'
             logger.info("%s %s %s: %s", verb, resource.type, resource.logical_id, reason)
         except Exception as error:
@@ -221,8 +230,7 @@ class StackOperation:
         stack.set_status("CREATE_IN_PROGRESS", "User Initiated")
         try:
             evaluation = self._evaluate(stack.submitted)
-            for logical_id in evaluation.order:
-                self._work.create(evaluation, logical_id)
+            self._in_order(evaluation, {}, lambda name: self._work.create(evaluation, name))
             self._finish(evaluation)
         except (ResourceFailed, ServiceError) as error:
             reason = str(error)
@@ -244,8 +252,11 @@ class StackOperation:
         try:
             evaluation = self._evaluate(submitted)
             self._refuse_changed_types(evaluation)
-            for logical_id in evaluation.order:
-                self._create_or_update(evaluation, logical_id, journal, obsolete)
+            self._in_order(
+                evaluation,
+                journal,
+                lambda name: self._create_or_update(evaluation, name, journal, obsolete),
+            )
             self._finish(evaluation)
         except (ResourceFailed, ServiceError) as error:
             reason = str(error)
@@ -310,6 +321,36 @@ class StackOperation:
                 f"type of the following resources: [{', '.join(changed)}]"
             )
 
+    def _in_order(
+        self, evaluation: Evaluation, journal: dict[str, str], work: Callable[[str], None]
+    ) -> None:
+        """Do the work for one resource after the other, until one fails."""
+        waiting = set(evaluation.resources)
+        for logical_id in evaluation.order:
+            try:
+                work(logical_id)
+            except ResourceFailed:
+                for name in self._begun_beside(evaluation, waiting - {logical_id}, waiting):
+                    journal[name] = "created"
+                    with suppress(ResourceFailed):
+                        self._work.create(evaluation, name, cancelled=True)
+                raise
+            waiting.discard(logical_id)
+
+    def _begun_beside(
+        self, evaluation: Evaluation, names: set[str], waiting: set[str]
+    ) -> list[str]:
+        """Give the new custom resources that CloudFormation would have begun, and now cancels.
+
+        It works at once on what does not need each other:
+        https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1814
+        """
+        if self._stack.disable_rollback:
+            return []
+        new, declared = sorted(names - set(self._stack.resources)), evaluation.resources
+        custom = [name for name in new if is_custom(declared[name]["Type"])]
+        return [name for name in custom if not dependencies(declared[name], waiting)]
+
     def _finish(self, evaluation: Evaluation) -> None:
         """Settle the outputs, and hold exports against the other stacks."""
         stack = self._stack
@@ -353,6 +394,9 @@ class StackOperation:
         if not changed:
             old.declaration = declared
             return
+        if is_custom(old.type) and "ServiceToken" in changed:
+            # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/802
+            self._refuse_update(old, "Modifying service token is not allowed.")
         kind = kind_of(old.type)
         if changed & kind.replaces:
             self._refuse_same_name(kind, old, properties)
@@ -368,7 +412,13 @@ class StackOperation:
 
         def update(at: Place) -> Created | None:
             check(logical_id, old.type, properties)
-            return kind.update(at, existing(old), properties)
+            try:
+                return kind.update(at, existing(old), properties)
+            except Exception:
+                # A failed custom resource's answer has a physical ID, too.
+                for begun in at.begun:
+                    changed_resource.physical_id = begun.physical_id
+                raise
 
         answer = self._work.attempt(changed_resource, "UPDATE", update)
         if answer is not None and answer.physical_id != old.physical_id:
@@ -389,9 +439,11 @@ class StackOperation:
             return
         name = properties.get(kind.name)
         if name and name == old.properties.get(kind.name):
-            reason = _CUSTOM_NAMED.format(name=name)
-            self._stack.note(copy_with(old), "UPDATE_FAILED", reason)
-            raise ResourceFailed(f"{old.logical_id}: {reason}")
+            self._refuse_update(old, _CUSTOM_NAMED.format(name=name))
+
+    def _refuse_update(self, old: DeployedResource, reason: str) -> None:
+        self._stack.note(copy_with(old), "UPDATE_FAILED", reason)
+        raise ResourceFailed(f"{old.logical_id}: {reason}")
 
     # --------------------------------------------------------------------------------- rollback
 
@@ -424,17 +476,8 @@ class StackOperation:
                 continue
             old = before[logical_id]
             if journal[logical_id] == "updated" and logical_id not in skip:
-                self._stack.note(old, "UPDATE_IN_PROGRESS")
-                current = self._attempted[logical_id]
-                kind = kind_of(old.type)
                 try:
-                    self._work.attempt(
-                        old,
-                        "UPDATE",
-                        lambda at, k=kind, c=current, o=old: k.update(
-                            at, existing(c), o.properties
-                        ),
-                    )
+                    old = self._go_back_one(old, made)
                 except ResourceFailed:
                     # Also the one whose update failed: CloudFormation sends it the old properties
                     # (aws-cloudformation/custom-resource-helper#70 ended like this).
@@ -460,3 +503,17 @@ class StackOperation:
         for resource in reversed(made):
             self._work.delete_or_leave(resource)
         stack.set_status("UPDATE_ROLLBACK_COMPLETE")
+
+    def _go_back_one(self, old: DeployedResource, made: list[DeployedResource]) -> DeployedResource:
+        """Give a resource its old properties; gives it as it answers, also with another ID."""
+        self._stack.note(old, "UPDATE_IN_PROGRESS")
+        current = self._attempted[old.logical_id]
+        kind = kind_of(old.type)
+        answer = self._work.attempt(
+            old, "UPDATE", lambda at: kind.update(at, existing(current), old.properties)
+        )
+        if answer is None:
+            return old
+        if answer.physical_id != current.physical_id:
+            made.append(current)
+        return copy_with(old, physical_id=answer.physical_id, attributes=answer.attributes)

@@ -25,6 +25,7 @@ class NestedStack(ResourceType):
         answer = at.client("cloudformation").create_stack(
             StackName=at.generated_name(128), **self._arguments(properties)
         )
+        at.begin(answer["StackId"])
         return self._wait(at, answer["StackId"])
 
     @staticmethod

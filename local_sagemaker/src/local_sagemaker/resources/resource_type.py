@@ -56,6 +56,8 @@ class Place:
     begun: list[Created] = field(default_factory=list)
     session: Session | None = None
     """Of the stack's role, or of a caller who is not the administrator."""
+    cancelled: bool = False
+    """Whether the creation is cancelled while it goes on, as another resource has failed."""
 
     def begin(self, physical_id: str, attributes: dict[str, Any] | None = None) -> Created:
         """Register the resource as created, so that a rollback deletes it if the rest fails."""

@@ -9,22 +9,36 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 Schema = Mapping[str, Any]
 
+_CUSTOM = "AWS::CloudFormation::CustomResource"
+_CUSTOM_NAME = re.compile(r"(?=.{1,60}$)Custom::[\w@-]+", re.ASCII)
+"""Whether the prefix counts is not said; here it does:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-requesttypes-create.html"""
+_CUSTOM_SCHEMA: Schema = {
+    "properties": {
+        "ServiceToken": {"type": "string"},
+        "ServiceTimeout": {"type": "integer", "minimum": 1, "maximum": 3600},
+    },
+    "required": ["ServiceToken"],
+}
+"""https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html"""
+
 
 @functools.cache
 def _schemas() -> dict[str, Schema]:
     text = Path(__file__).with_name("resource_types.json").read_text()
     schemas: dict[str, Schema] = json.loads(text)
-    return schemas
+    return {**schemas, _CUSTOM: _CUSTOM_SCHEMA}
 
 
 def schema_of(type_name: str) -> Schema | None:
-    """Give what is kept of a type's schema; None when the type has none (custom resources)."""
+    """Give what is kept of a type's schema; None when the type has none."""
     return _schemas().get(type_name)
 
 
@@ -36,7 +50,12 @@ def violations(type_name: str, properties: Mapping[str, Any]) -> list[str]:
     >>> violations("AWS::SageMaker::Model", {"PrimaryContainer": {"image": "x"}})
     ['#/PrimaryContainer: extraneous key [image] is not permitted; the name is Image']
     """
-    schema = schema_of(type_name)
+    custom = type_name.startswith("Custom::")
+    if custom and not _CUSTOM_NAME.fullmatch(type_name):
+        return [
+            f"#: the name of a custom type has up to 60 characters of a-z, A-Z, 0-9, _, @, -: {type_name}"
+        ]
+    schema = schema_of(_CUSTOM if custom else type_name)
     if schema is None:
         return []
     return list(Check(schema.get("definitions", {})).problems(schema, properties, "#"))
