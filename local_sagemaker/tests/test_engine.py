@@ -105,6 +105,67 @@ def test_a_failed_update_leaves_every_described_setting_as_it_was(aws, stack):
     assert not any(name.startswith(f"{stack.name}-New") for name in names)
 
 
+def queue(name: str, **more: Any) -> dict[str, Any]:
+    return {**resource_of("AWS::SQS::Queue", QueueName=name), **more}
+
+
+@pytest.mark.parametrize(
+    ("policy", "option", "stays"),
+    [
+        ("Delete", False, False),
+        ("Retain", False, True),
+        ("Retain", True, False),
+        ("RetainExceptOnCreate", False, False),
+    ],
+)
+@pytest.mark.parametrize("operation", ["create", "update", "change set"])
+def test_what_a_rollback_leaves_of_a_new_resource(aws, stack, policy, option, stays, operation):
+    """https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateStack.html"""
+    cloudformation, sqs = aws.client("cloudformation"), aws.client("sqs")
+    it = queue(f"{stack.name}-queue", DeletionPolicy=policy)
+    resources = {"Former": topic(), "It": it, "Bad": {**bad_endpoint_config(), "DependsOn": "It"}}
+    request = {"StackName": stack.name, "TemplateBody": json.dumps({"Resources": resources})}
+    if operation != "create":
+        stack.of(Former=topic())
+    if operation == "change set":
+        changes = cloudformation.create_change_set(**request, ChangeSetName="it")["Id"]
+        cloudformation.execute_change_set(ChangeSetName=changes, RetainExceptOnCreate=option)
+    else:
+        getattr(cloudformation, f"{operation}_stack")(**request, RetainExceptOnCreate=option)
+    ended = until(
+        lambda: cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0]["StackStatus"],
+        lambda status: not status.endswith("IN_PROGRESS"),
+    )
+    assert ended.endswith("ROLLBACK_COMPLETE")
+    left = sqs.list_queues(QueueNamePrefix=stack.name).get("QueueUrls", [])
+    assert len(left) == stays
+    again = stack.of(Former=topic(), It=it, expect_failure=True)
+    assert ("already exists" in (again.failure_reason or "")) == stays
+    for url in sqs.list_queues(QueueNamePrefix=stack.name).get("QueueUrls", []):
+        sqs.delete_queue(QueueUrl=url)
+
+
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+def test_what_a_rollback_leaves_of_a_replacement(aws, stack, policy):
+    """Seen in an account: https://github.com/go-to-k/cdkd/pull/2634; AWS's pages do not say."""
+    old, new = (queue(f"{stack.name}-{n}", UpdateReplacePolicy=policy) for n in range(2))
+    first = stack.of(Q=old)
+    bad = {**bad_endpoint_config(), "DependsOn": "Q"}
+    assert stack.of(Q=new, Bad=bad, expect_failure=True).resources == first.resources
+    sqs = aws.client("sqs")
+    left = set(sqs.list_queues(QueueNamePrefix=stack.name)["QueueUrls"]) - {first.resources["Q"]}
+    assert len(left) == (policy == "Retain")
+    for url in left:
+        sqs.delete_queue(QueueUrl=url)
+
+
+def test_a_failed_update_forgets_the_policies_that_it_brought(stack):
+    stack.of(P=parameter("1"))
+    kept = parameter("1", DeletionPolicy="Retain")
+    stack.of(P=kept, Bad=bad_endpoint_config(), expect_failure=True)
+    assert "P" in completed(stack.of(Other=topic()), "DELETE_COMPLETE")
+
+
 def test_a_replacement_rolled_back_keeps_the_old_resource(aws, stack):
     after = parameter({"Ref": "T"})
     first = stack.of(T=topic(TopicName="replace-1"), P=after)

@@ -205,6 +205,7 @@ def start(
     stack.token = request.get("ClientRequestToken")
     stack.role_arn = request.get("RoleARN") or stack.role_arn
     stack.disable_rollback = bool(request.get("DisableRollback"))
+    stack.retain_except_on_create = bool(request.get("RetainExceptOnCreate"))
     stack.notification_arns = request.get("NotificationARNs", stack.notification_arns)
     stack.status, former = status, stack.worker
     operation = StackOperation(place_of(caller, stack), stacks_of(caller), stack)

@@ -41,6 +41,7 @@ class ResourceWork:
     def __init__(self, place: Place, stack: Stack) -> None:
         self._place = place
         self._stack = stack
+        self._new_go = stack.retain_except_on_create
 
     def create(
         self,
@@ -123,8 +124,7 @@ class ResourceWork:
                 needed |= dependencies(declared[logical_id], set(declared))
                 continue
             resource = stack.resources[logical_id]
-            policy = resource.declaration.get("DeletionPolicy")
-            retained = policy == "Retain" or (policy == "RetainExceptOnCreate" and not on_create)
+            retained = self._is_retained(resource, "DeletionPolicy", new=on_create)
             if logical_id in keep or retained:
                 stack.note(resource, "DELETE_SKIPPED")
                 del stack.resources[logical_id]
@@ -143,16 +143,23 @@ class ResourceWork:
         """Delete what an update made superfluous; a failure here does not fail the update."""
         order = creation_order(template["Resources"])
         for resource in sorted(resources, key=lambda r: order.index(r.logical_id), reverse=True):
-            if resource.declaration.get(policy) in ("Retain", "RetainExceptOnCreate"):
-                self._stack.note(resource, "DELETE_SKIPPED")
-                continue
-            self.delete_or_leave(resource)
+            self.delete_or_leave(resource, policy)
 
-    def delete_or_leave(self, resource: DeployedResource) -> None:
+    def delete_or_leave(
+        self, resource: DeployedResource, policy: str, *, new: bool = False
+    ) -> None:
+        """Delete it, unless its policy retains it; `new` is what the same operation has made."""
+        if self._is_retained(resource, policy, new=new):
+            self._stack.note(resource, "DELETE_SKIPPED")
+            return
         try:
             self.delete(resource)
         except ResourceFailed:
             logger.warning("clean-up left %s behind", resource.physical_id)
+
+    def _is_retained(self, resource: DeployedResource, policy: str, *, new: bool) -> bool:
+        retaining = {"Retain"} if new else {"Retain", "RetainExceptOnCreate"}
+        return resource.declaration.get(policy) in retaining and not (new and self._new_go)
 
     def delete(self, resource: DeployedResource) -> None:
         """Delete a resource; one that is gone already is deleted."""
@@ -263,6 +270,7 @@ class StackOperation:
             if stack.disable_rollback:
                 stack.set_status("UPDATE_FAILED", reason)
                 return
+            stack.resources |= {name: before[name] for name in before if name not in journal}
             # First the old settings, then what the update made: an endpoint must point at its old
             # configuration again before the new one can be deleted.
             after = stack.resources
@@ -392,7 +400,7 @@ class StackOperation:
         names = set(properties) | set(old.properties)
         changed = {n for n in names if properties.get(n) != old.properties.get(n)}
         if not changed:
-            old.declaration = declared
+            self._stack.resources[logical_id] = copy_with(old, declaration=declared)
             return
         if is_custom(old.type) and "ServiceToken" in changed:
             # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/802
@@ -501,7 +509,11 @@ class StackOperation:
             if resource.logical_id not in before:
                 stack.resources.pop(resource.logical_id, None)
         for resource in reversed(made):
-            self._work.delete_or_leave(resource)
+            # Which attribute counts for what a replacement has made was seen, not documented:
+            # https://github.com/go-to-k/cdkd/pull/2634
+            replaced = resource.logical_id in before
+            policy = "UpdateReplacePolicy" if replaced else "DeletionPolicy"
+            self._work.delete_or_leave(resource, policy, new=True)
         stack.set_status("UPDATE_ROLLBACK_COMPLETE")
 
     def _go_back_one(self, old: DeployedResource, made: list[DeployedResource]) -> DeployedResource:

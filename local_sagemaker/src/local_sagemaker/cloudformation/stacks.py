@@ -82,6 +82,8 @@ class Stack:
     imports: set[str] = field(default_factory=set)
     termination_protection: bool = False
     disable_rollback: bool = False
+    retain_except_on_create: bool = False
+    """Whether a rollback deletes what its operation made, also what is to be retained."""
     role_arn: str | None = None
     notification_arns: list[str] = field(default_factory=list)
     parent_id: str | None = None
