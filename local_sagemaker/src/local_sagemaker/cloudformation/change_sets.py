@@ -332,8 +332,11 @@ def _change(
     return {"Type": "Resource", "ResourceChange": change}
 
 
-def has_other_changes(stack: Stack, submitted: Submission) -> bool:
-    """Say whether outputs, tags or policies differ although no resource does."""
+def has_other_changes(caller: Caller, stack: Stack, submitted: Submission) -> bool:
+    """Say whether outputs, tags or metadata differ although no resource does."""
+    keys = ["Metadata"]
+    if caller.runtime.options.policy_changes == "deployed":
+        keys += ["DeletionPolicy", "UpdateReplacePolicy"]
     template, former = submitted.template, stack.submitted.template
     if (template.get("Outputs") or {}) != (former.get("Outputs") or {}):
         return True
@@ -341,7 +344,7 @@ def has_other_changes(stack: Stack, submitted: Submission) -> bool:
         return True
     for name, declared in template["Resources"].items():
         old = former["Resources"].get(name, {})
-        for key in ("DeletionPolicy", "UpdateReplacePolicy", "Metadata"):
+        for key in keys:
             if declared.get(key) != old.get(key):
                 return True
     return set(references(template.get("Conditions"))) != set(references(former.get("Conditions")))
@@ -387,7 +390,7 @@ def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
         changes=changes,
         drift_status=drift,
     )
-    if kind == "UPDATE" and not changes and not has_other_changes(stack, submitted):
+    if kind == "UPDATE" and not changes and not has_other_changes(caller, stack, submitted):
         change_set.status, change_set.execution_status = "FAILED", "UNAVAILABLE"
         change_set.reason = _NO_CHANGES
     stack.change_sets[change_set.id] = change_set

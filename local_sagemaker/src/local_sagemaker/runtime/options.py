@@ -17,6 +17,7 @@ from .clock import check_clock
 EndpointHandler = Literal["waits", "compares"]
 UnchangedConfiguration = Literal["refused", "ignored", "deployed"]
 Permissions = Literal["enforced", "ignored"]
+PolicyChanges = Literal["ignored", "deployed"]
 
 _INTERFACES_STAY = 1200.0
 """Longer than the 15 minutes for which CloudFormation tries to delete a security group: stacks do
@@ -77,6 +78,11 @@ class RuntimeOptions:
     # rolled the update back and serves the former configuration, as Terraform's provider does
     # (hashicorp/terraform-provider-aws#46663, #48997, #39099); ``compares`` fails then.
     endpoint_handler: EndpointHandler = "waits"
+    # what an update does in which only DeletionPolicy or UpdateReplacePolicy changes. ``ignored``
+    # (the default, and the worse): "No updates are to be performed", as AWS users report it until
+    # 2023 (cloudformation-coverage-roadmap#1543, aws-cdk#11521); ``deployed``: it is an update, as
+    # seen in one account in 2026 (ministackorg/ministack#1646).
+    policy_changes: PolicyChanges = "ignored"
     # what UpdateEndpoint does with the configuration that serves already. ``refused`` (the
     # default) is what the API reference said until 2020: "You cannot update an endpoint with the
     # current EndpointConfig"; today's only says "you must create a new EndpointConfig".
