@@ -119,7 +119,7 @@ class ResourceWork:
         declared = {name: r.declaration for name, r in stack.resources.items()}
         failed: list[str] = []
         needed: set[str] = set()
-        for logical_id in deletion_order(declared):
+        for logical_id in deletion_order(declared, self._place.options.creation_order):
             if logical_id in needed:
                 needed |= dependencies(declared[logical_id], set(declared))
                 continue
@@ -141,7 +141,7 @@ class ResourceWork:
         self, template: Mapping[str, Any], resources: list[DeployedResource], policy: str
     ) -> None:
         """Delete what an update made superfluous; a failure here does not fail the update."""
-        order = creation_order(template["Resources"])
+        order = creation_order(template["Resources"], self._place.options.creation_order)
         for resource in sorted(resources, key=lambda r: order.index(r.logical_id), reverse=True):
             self.delete_or_leave(resource, policy)
 
@@ -479,7 +479,8 @@ class StackOperation:
         stack = self._stack
         stack.set_status("UPDATE_ROLLBACK_IN_PROGRESS", reason)
         failed = []
-        for logical_id in creation_order(stack.submitted.template["Resources"]):
+        order = self._place.options.creation_order
+        for logical_id in creation_order(stack.submitted.template["Resources"], order):
             if logical_id not in journal or logical_id not in before:
                 continue
             old = before[logical_id]

@@ -18,6 +18,7 @@ from ..connections import local_client
 from ..protocols import ServiceError
 from ..resources.resource_type import Place
 from ..resources.table import TYPES, find_type, is_custom
+from ..runtime.options import CreationOrder
 from ..schemas import schema_of, violations
 from .stacks import DeployedResource, Output, Stack, StackStore
 from .stacks import store as stack_store
@@ -66,10 +67,36 @@ def _explicit(resource: Mapping[str, Any]) -> set[str]:
     return {depends_on} if isinstance(depends_on, str) else set(depends_on)
 
 
-def creation_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Order resources so that each comes after what it needs; a circle is refused."""
+def creation_order(
+    resources: Mapping[str, Mapping[str, Any]], order: CreationOrder = "late"
+) -> list[str]:
+    """Give the resources in an order in which each comes after what it needs; refuses a circle.
+
+    CloudFormation begins at once what does not need each other, in no order that is documented.
+    What needs another resource and does not say so fails by chance there, so here it comes before
+    that: first what acts when it is created, then what is only there, and last what lets others act
+    (`turn` in `table.yaml`). What one order does not show, its reverse may.
+    """
     names = set(resources)
     needs = {name: dependencies(resource, names) for name, resource in resources.items()}
+    written = _as_written(needs)
+    if order == "template":
+        return written
+    users = _all_users(written, needs)
+    turns = {name: getattr(find_type(resources[name]["Type"]), "turn", 0) for name in written}
+    step = 1 if order == "late" else -1
+    left = written[::step]
+    done: dict[str, None] = {}
+    while left:
+        free = [name for name in left if needs[name] <= done.keys()]
+        chosen = min(free, key=lambda name: _rank(name, turns, users[name], step))
+        left.remove(chosen)
+        done[chosen] = None
+    return list(done)
+
+
+def _as_written(needs: Mapping[str, set[str]]) -> list[str]:
+    """Give the order of the template, but for what must come earlier."""
     order: list[str] = []
     done: set[str] = set()
 
@@ -84,12 +111,32 @@ def creation_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
         done.add(name)
         order.append(name)
 
-    for name in resources:
+    for name in needs:
         visit(name, ())
     return order
 
 
-def deletion_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _all_users(order: list[str], needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Give what needs each resource, also by way of others."""
+    users: dict[str, set[str]] = {name: set() for name in order}
+    for name in reversed(order):
+        for needed in needs[name]:
+            users[needed] |= {name} | users[name]
+    return users
+
+
+def _rank(name: str, turns: Mapping[str, int], users: set[str], step: int) -> tuple[int, int]:
+    """Give the key by which a resource comes before others that could begin as well."""
+    own = turns[name]
+    if own > 0:
+        # First what something waits for: the others may be missing to that.
+        return own, -step * len(users)
+    return min(own, *(turns[user] for user in users), 0), 0
+
+
+def deletion_order(
+    resources: Mapping[str, Mapping[str, Any]], order: CreationOrder = "late"
+) -> list[str]:
     """Order resources so that each goes before what it needs, custom ones as late as may be."""
     # CloudFormation deletes at once what does not need each other. A custom resource may wait for
     # what others leave behind, so of several the one goes that could have gone for the longest.
@@ -99,17 +146,17 @@ def deletion_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
     for needed in needs.values():
         for name in needed:
             users[name] += 1
-    backwards = list(reversed(creation_order(resources)))
+    backwards = list(reversed(creation_order(resources, order)))
     free = [name for name in backwards if not users[name]]
-    order: list[str] = []
+    result: list[str] = []
     while free:
         chosen = next((name for name in free if not is_custom(resources[name]["Type"])), free[0])
         free.remove(chosen)
-        order.append(chosen)
+        result.append(chosen)
         for name in needs[chosen]:
             users[name] -= 1
         free += [name for name in backwards if name in needs[chosen] and not users[name]]
-    return order
+    return result
 
 
 _PSEUDO = {
@@ -205,7 +252,7 @@ class Evaluation:
             for name, resource in self.template["Resources"].items()
             if "Condition" not in resource or self.condition(resource["Condition"])
         }
-        self.order = creation_order(self.resources)
+        self.order = creation_order(self.resources, place.options.creation_order)
 
     def foresee(self) -> None:
         """Evaluate what waits for no resource: CloudFormation refuses the rest of it at once."""

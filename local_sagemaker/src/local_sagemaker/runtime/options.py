@@ -17,6 +17,7 @@ from .clock import check_clock
 EndpointHandler = Literal["waits", "compares"]
 UnchangedConfiguration = Literal["refused", "ignored", "deployed"]
 Permissions = Literal["enforced", "ignored"]
+CreationOrder = Literal["late", "late-reversed", "template"]
 PolicyChanges = Literal["ignored", "deployed"]
 
 _INTERFACES_STAY = 1200.0
@@ -78,6 +79,12 @@ class RuntimeOptions:
     # rolled the update back and serves the former configuration, as Terraform's provider does
     # (hashicorp/terraform-provider-aws#46663, #48997, #39099); ``compares`` fails then.
     endpoint_handler: EndpointHandler = "waits"
+    # in which of the orders that a template allows CloudFormation creates and updates, one after
+    # the other; at AWS it begins at once what does not need each other. ``late`` (the default, and
+    # the worst): what others might miss comes last, policies and attachments last of all;
+    # ``late-reversed``: the same with those first of them that nothing waits for;
+    # ``template``: as written.
+    creation_order: CreationOrder = "late"
     # what an update does in which only DeletionPolicy or UpdateReplacePolicy changes. ``ignored``
     # (the default, and the worse): "No updates are to be performed", as AWS users report it until
     # 2023 (cloudformation-coverage-roadmap#1543, aws-cdk#11521); ``deployed``: it is an update, as
