@@ -52,6 +52,7 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError, ErrorRule
+from low_latency_endpoint.plan.launched_names import as_named
 from low_latency_endpoint.synthesis.construct_tree import alarm_name_of
 from tests.cdk_features import needs_cdk
 from tools.fuzzing.agreement import folder_of_files
@@ -330,7 +331,8 @@ def make_stack(
 
 def make_template(stack: cdk.Stack) -> Synthesised:
     """The stack's template; the app is synthesised, so nothing can be added afterwards."""
-    template = Synthesised(Template.from_stack(stack).to_json())
+    # As in the stack of the app's own name: test_launched_names.py has the others.
+    template = Synthesised(as_named(Template.from_stack(stack).to_json()))
     # In every template of the suite the local AWS knows all that CloudWatch is asked.
     for query in template.queries:
         parse(query)

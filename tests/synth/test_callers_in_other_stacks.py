@@ -10,6 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import ClientZones, ModelData, RuntimePrivateLink, ZoneAlignedNetwork
+from low_latency_endpoint.plan.launched_names import as_named
 
 from .conftest import warnings_after_synth
 from .team_apps import HERE, INGRESS, a_function, only, resources, vpc_in
@@ -104,7 +105,8 @@ def test_the_name_as_text_binds_no_stack(parts):
     link.allow_from(a_function(made["App"], vpc, ENDPOINT_NAME=endpoint.name_at_synth))
     assert made_in(made) == {"Ml": 1}
     assert needs(made["App"]) == set()
-    assert only(made["Ml"], "AWS::SageMaker::Endpoint")["EndpointName"] == endpoint.name_at_synth
+    name = only(made["Ml"], "AWS::SageMaker::Endpoint")["EndpointName"]
+    assert as_named(name) == endpoint.name_at_synth
 
 
 def test_a_stated_dependency_of_the_endpoints_stack_is_kept():
@@ -253,3 +255,16 @@ def test_a_stage(parts):
     stage = Deployed(cdk.App(analytics_reporting=False), "Test", parts)
     assert made_in(stage.made) == {"App": 1}
     assert needs(stage.made["Ml"]) == {"Net"}
+
+
+def test_the_name_in_a_template_is_text_in_other_stacks(parts):
+    """A condition, and the ID of a stack, are those of the template that they stand in."""
+    made = stacks("Ml", "App")
+    endpoint = served_in(made["Ml"], parts, link_in(made["Ml"], vpc_in(made["Ml"])))
+    metric = endpoint.metric("Invocations", statistic="Sum")
+    for stack in made.values():
+        metric.create_alarm(stack, "Busy", threshold=1, evaluation_periods=1)
+    assert needs(made["App"]) == set()
+    own, other = (only(made[name], "AWS::CloudWatch::Alarm")["Dimensions"] for name in made)
+    assert as_named(own) == other
+    assert own != other

@@ -13,6 +13,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 
 from low_latency_endpoint import DeploymentPolicy, InstanceType, MeasuredThroughput, ScalingOptions
+from low_latency_endpoint.plan.launched_names import as_named
 from tests.refusals import refused
 
 from .conftest import alarms_on, by_action, warnings_after_synth
@@ -169,7 +170,7 @@ def test_metrics(stack, parts, name, statistic, namespace):
     metric = endpoint.metric(name, statistic=statistic)
     assert (metric.namespace, metric.metric_name, metric.statistic) == (namespace, name, statistic)
     assert metric.period.to_seconds() == 60
-    assert stack.resolve(metric.dimensions) == {
+    assert as_named(stack.resolve(metric.dimensions)) == {
         "EndpointName": endpoint.name_at_synth,
         "VariantName": "primary",
     }

@@ -23,6 +23,7 @@ from low_latency_endpoint import (
     ShadowAlarms,
 )
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.plan.launched_names import as_named
 from tests.refusals import refused
 
 from .conftest import alarms_on, warnings_in
@@ -271,7 +272,10 @@ def test_without_a_shadow_nothing_is_said_of_one(smallest):
 def test_the_shadow_has_metrics_of_its_own(stack, shadowed):
     endpoint = shadowed()
     metric = endpoint.variant("candidate").metric_model_latency("p99")
-    assert metric.dimensions == {"EndpointName": endpoint.name_at_synth, "VariantName": "candidate"}
+    assert as_named(stack.resolve(metric.dimensions)) == {
+        "EndpointName": endpoint.name_at_synth,
+        "VariantName": "candidate",
+    }
     assert endpoint.variant().name == "primary"
 
 

@@ -19,10 +19,11 @@ from aws_cdk import aws_iam as iam
 
 from low_latency_endpoint import ModelData, Safeguards
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
+from low_latency_endpoint.plan.launched_names import as_named
 from low_latency_endpoint.settings import load_settings, parse_settings
 from low_latency_endpoint.settings.loading import settings_of
 from tests.depth import sampled
-from tools.fuzzing.agreement import miscounted_policies, synthesised
+from tools.fuzzing.agreement import miscounted_policies, synthesised, template_of
 from tools.fuzzing.cases import bases
 
 from .conftest import FLAGS, Synthesised, alarms_on
@@ -30,6 +31,7 @@ from .names_and_rights import (
     alarm_rules,
     endpoint_policies,
     inline_policies,
+    names_of,
     narrowed,
     shared_between,
     shared_by_an_update,
@@ -91,16 +93,40 @@ def test_any_two_stacks_of_an_app_share_no_name(fill, whole_stack_name):
         env = cdk.Environment(account="123456789012", region="us-east-1")
         stack = cdk.Stack(app, "Serving", stack_name=name, env=env)
         fill(stack, whole_stack_name)
-        templates.append(Synthesised(app.synth().stacks[0].template))
+        templates.append(Synthesised(as_named(app.synth().stacks[0].template)))
         within_limits(templates[-1])
     stated = {name for name in shared_between(*templates) if name[2] in ("sentiment", "ranker")}
     assert shared_between(*templates) == stated
 
 
+def differ_by_launch(template: dict[str, Any]) -> None:
+    """Two stacks of one template share no name: CloudFormation makes it, or the stack is in it."""
+    stated = {"sentiment", "ranker", "models", "functions"}  # named by whoever wrote the app
+    assert {name[2] for name in shared_between(template, template)} <= stated
+    for names in names_of(template).values():
+        for on, _, name in names:
+            of_own = '"Ref"' in on or on.startswith("AWS::Route53::")  # private zones
+            assert of_own or "AWS::StackId" in name or name in stated, name
+
+
+@pytest.mark.parametrize("number", sampled(range(len(bases())), 4))
+def test_no_two_stacks_of_a_template_share_a_name_on_stated_roles(number, folder):
+    values = on_stated_roles(bases()[number])
+    values.pop("parameters", None)
+    path = folder / "settings.yaml"
+    path.write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+    differ_by_launch(template_of(load_settings(path)))
+
+
+def test_no_two_stacks_of_a_template_share_a_name(stack, fill, whole_stack_name):
+    fill(stack, whole_stack_name)
+    differ_by_launch(cdk.App.of(stack).synth().stacks[0].template)
+
+
 def policies_of_a_model(stack, parts) -> set[str]:
     """The names of the policies that a model's stack gives a role that is stated."""
     parts.model(stack, role=iam.Role.from_role_arn(stack, "Own", f"{ROLES}models"))
-    template = Synthesised(cdk.App.of(stack).synth().stacks[0].template)
+    template = Synthesised(as_named(cdk.App.of(stack).synth().stacks[0].template))
     policies = template.of_type("AWS::IAM::Policy").values()
     return {each["PolicyName"] for each in policies if each["Roles"] == ["models"]}
 

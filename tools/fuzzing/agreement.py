@@ -23,6 +23,7 @@ from low_latency_endpoint.cli.plan import plan as plan_command
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.facts.zones import region_of_zone
 from low_latency_endpoint.options.option import changed
+from low_latency_endpoint.plan.launched_names import as_named
 from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
 from low_latency_endpoint.settings.role_policies import role_policies
 from low_latency_endpoint.settings.stack import NAMES_OF_PARTS
@@ -208,6 +209,12 @@ def _flags() -> dict[str, Any]:
 
 
 def synthesised(settings: Settings) -> dict[str, Any]:
+    """The template in the stack of the settings' name."""
+    template: dict[str, Any] = as_named(template_of(settings))
+    return template
+
+
+def template_of(settings: Settings) -> dict[str, Any]:
     """The template, as the CDK's command line gets it: what is looked up is found in between."""
     import aws_cdk as cdk
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ..errors import rule
 from ..plan.decisions import PLAN_METADATA, values_in_template
+from ..plan.launched_names import OWN_NAME, as_named
 from .calls import Account
 from .sessions import Unreadable
 
@@ -93,7 +94,17 @@ def template(account: Account, stack: str) -> dict[str, Mapping[str, Any]]:
             body = json.loads(body)
         except ValueError:
             raise Unreadable(f"the template of {stack} is not JSON") from None
-    return dict(body.get("Resources") or {})
+    resources = body.get("Resources") or {}
+    # Of a stack that is launched under another name, the names are known when they are made.
+    return dict(as_named(resources) if _has_own_name(body, stack) else resources)
+
+
+def _has_own_name(body: Mapping[str, Any], stack: str) -> bool:
+    """Whether the stack, by name or ARN, has the name that its app gives it."""
+    condition = (body.get("Conditions") or {}).get(OWN_NAME) or {}
+    _, own = condition.get("Fn::Equals") or ("", "")
+    name = stack.split("/")[1] if stack.startswith("arn:") else stack
+    return own == name
 
 
 def template_resources(account: Account, name: str) -> dict[str, Mapping[str, Any]]:

@@ -20,6 +20,7 @@ from ..synthesis.annotations import warn
 from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import TreePart, name_of, path_below
 from ..synthesis.lambda_functions import shared_function
+from ..synthesis.launched_names import launched_name_of
 from ..synthesis.template_values import cfn_tags, check, in_seconds
 from .endpoint_configuration import ROLLING_WITH_SHADOW, IEndpointConfiguration
 from .endpoint_interface import IEndpoint, ImportedEndpoint
@@ -37,7 +38,10 @@ class Endpoint(IEndpoint):
     endpoint_name : str
         Token of the name: whoever uses it is made after the endpoint.
     name_at_synth : str
-        The name itself, for what must exist before the endpoint.
+        The name itself, in the stack that has the app's name for it.
+    name_in_template : str
+        Token of the same in every stack that the template makes, for what must exist before the
+        endpoint. In other stacks of the app it is the name itself.
     endpoint_arn : str
     cfn_endpoint : aws_sagemaker.CfnEndpoint
     configuration : IEndpointConfiguration
@@ -77,12 +81,14 @@ class Endpoint(IEndpoint):
         """
         super().__init__(scope, id)
         self._path = path = path_below(self, scope, id)
-        self.name_at_synth: str = check(ENDPOINT_NAME, endpoint_name, path) or name_of(self)
+        stated = check(ENDPOINT_NAME, endpoint_name, path)
+        self.name_at_synth: str = stated or name_of(self)
+        self.name_in_template: str = stated or launched_name_of(self)
         self.configuration = configuration
         self.cfn_endpoint = sagemaker.CfnEndpoint(
             self,
             "Resource",
-            endpoint_name=self.name_at_synth,
+            endpoint_name=self.name_in_template,
             endpoint_config_name=configuration.endpoint_config_name,
             tags=cfn_tags(tags, path),
         )
@@ -300,7 +306,7 @@ class _ServingCheck(TreePart):
             timeout_seconds=_TIMEOUT_SECONDS,
         )
         rights = function.role.also(
-            "Policy", looking_at_endpoint(endpoint_arn(self, endpoint.name_at_synth)), scope=self
+            "Policy", looking_at_endpoint(endpoint_arn(self, endpoint.name_in_template)), scope=self
         )
         resource = CustomResource(
             self,

@@ -43,7 +43,10 @@ class IEndpoint(MetricSource, Resource):
     endpoint_name, endpoint_arn : str
         Of an endpoint of the app these are tokens: whoever uses them is made after it.
     name_at_synth : str
-        The name itself, for what must exist before the endpoint.
+        The name itself, in the stack that has the app's name for it.
+    name_in_template : str
+        Token of the same in every stack that the template makes, for what must exist before the
+        endpoint. In other stacks of the app it is the name itself.
     endpoint_config_name : str or None
         What it serves; None where that is not known.
     variants : tuple of VariantAttributes
@@ -61,6 +64,7 @@ class IEndpoint(MetricSource, Resource):
     endpoint_name: str
     endpoint_arn: str
     name_at_synth: str
+    name_in_template: str
     endpoint_config_name: str | None = None
     variants: tuple[VariantAttributes, ...] = ()
     shadow: VariantAttributes | None = None
@@ -101,7 +105,7 @@ class IEndpoint(MetricSource, Resource):
             self,
             f"Scaling-{variant_name}",
             endpoint_name=self.endpoint_name,
-            name_at_synth=self.name_at_synth,
+            name_in_template=self.name_in_template,
             variant=variant,
             min_instances=min_instances,
             max_instances=max_instances,
@@ -176,7 +180,7 @@ class IEndpoint(MetricSource, Resource):
             attributes = variants[0]
         return EndpointVariant(
             attributes,
-            endpoint_name=self.name_at_synth,
+            endpoint_name=self.name_in_template,
             endpoint_config_name=self.endpoint_config_name,
             enhanced=self.enhanced_metrics,
             where=path_of(self),
@@ -274,7 +278,7 @@ class ImportedEndpoint(IEndpoint):
         path = path_below(self, scope, id)
         check_names([variant.name for variant in variants], path)
         self.endpoint_name = endpoint_name or _name_in(self, str(endpoint_arn))
-        self.name_at_synth = self.endpoint_name
+        self.name_at_synth = self.name_in_template = self.endpoint_name
         self.endpoint_arn = endpoint_arn or arn_of(self, self.endpoint_name)
         self.variants = tuple(variants)
         self.endpoint_config_name = endpoint_config_name

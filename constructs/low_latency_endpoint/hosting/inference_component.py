@@ -41,7 +41,8 @@ from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..synthesis.annotations import warn
 from ..synthesis.arns import arn
-from ..synthesis.construct_tree import kept, name_of, path_below, path_of, stack_of
+from ..synthesis.construct_tree import kept, path_below, path_of, stack_of
+from ..synthesis.launched_names import launched_name_of
 from ..synthesis.template_values import check, check_seconds, in_seconds, is_token
 from .component_room import ComponentCopies, SharedRoom
 from .endpoint import Endpoint
@@ -382,7 +383,9 @@ class InferenceComponent(Resource):
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
-        self.component_name: str = check(COMPONENT_NAME, component_name, path) or name_of(self)
+        self.component_name: str = check(COMPONENT_NAME, component_name, path) or launched_name_of(
+            self
+        )
         check(COPIES, copies, path)
         needs = {
             "min_memory_required_in_mb": _mebibytes(memory, path),

@@ -39,7 +39,8 @@ from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..plan.rights import allow, document
 from ..synthesis.arns import arn, endpoint_arn
-from ..synthesis.construct_tree import name_of, path_below, stack_of
+from ..synthesis.construct_tree import path_below, stack_of
+from ..synthesis.launched_names import launched_name_of
 from ..synthesis.safeguards import log_group, private_bucket, safeguards_of, writing_logs
 from ..synthesis.template_values import check, is_token
 from .roles import execution_role, master_role, worker_role
@@ -194,7 +195,7 @@ class LoadTestFleet(Construct):
             image = LoadGeneratorImage()
         self._define_tasks(image)
         self._descriptions = descriptions_path(self.endpoint_name)
-        self.description_parameter = f"{self._descriptions}/{name_of(self)}"
+        self.description_parameter = f"{self._descriptions}/{launched_name_of(self)}"
         self._describe()
 
     @property
@@ -433,7 +434,7 @@ def _results_bucket(scope: Construct, days: int) -> s3.Bucket:
 
 def _endpoint_name(endpoint: IEndpoint | str, where: str) -> str:
     if isinstance(endpoint, IEndpoint):
-        return endpoint.name_at_synth
+        return endpoint.name_in_template
     if is_token(endpoint):
         raise ENDPOINT_KIND.error(
             got="a token", allowed="Endpoint, or a name known at synth", where=where

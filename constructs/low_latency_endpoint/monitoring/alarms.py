@@ -177,7 +177,7 @@ class LatencyAlarms(Construct):
                 self.options,
                 share=share,
                 peak_tps=self._peak_tps.get(variant.name),
-                endpoint_name=self._endpoint.name_at_synth,
+                endpoint_name=self._endpoint.name_in_template,
                 where=self._path,
             )
             for variant in self._endpoint.known_variants()
@@ -245,7 +245,7 @@ class LatencyAlarms(Construct):
         return alarm
 
     def _description(self, variant: EndpointVariant, described: DescribedAlarm) -> str:
-        name = self._endpoint.name_at_synth
+        name = self._endpoint.name_in_template
         of = f"{'new fleet of ' if self._new_fleet else ''}{name}/{variant.name}"
         return f"{described.text(of)} Run: low-latency diagnose {name}"
 
@@ -260,7 +260,7 @@ class LatencyAlarms(Construct):
         self.composites = paging_alarms(
             self,
             rules,
-            endpoint_name=self._endpoint.name_at_synth,
+            endpoint_name=self._endpoint.name_in_template,
             says=f"one or more of its alarms are on. {held_back}",
             actions=self.options.actions,
             suppressor=self.actions_suppressor,
@@ -302,7 +302,7 @@ class LatencyAlarms(Construct):
             self,
             "Quiet",
             rule=_all_of([_any_of(deploying), f"(NOT ({_any_of(too_long)}))"]),
-            description=f"{self._endpoint.name_at_synth}: deploying, pages are held back",
+            description=f"{self._endpoint.name_in_template}: deploying, pages are held back",
         )
 
     def _both_fleets(
@@ -325,7 +325,7 @@ class LatencyAlarms(Construct):
             datapoints_to_alarm=datapoints,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=f"{self._endpoint.name_at_synth}/{variant.name}: {means}.",
+            alarm_description=f"{self._endpoint.name_in_template}/{variant.name}: {means}.",
         )
         endpoint = self._endpoint
         if (

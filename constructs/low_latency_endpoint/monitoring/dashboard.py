@@ -77,7 +77,7 @@ class LatencyDashboard(Construct):
         milliseconds = partial(check_milliseconds, ALARM_THRESHOLD_MILLISECONDS, where=path)
         shadow = endpoint.shadow
         self.body = dashboard_body(
-            endpoint_name=endpoint.name_at_synth,
+            endpoint_name=endpoint.name_in_template,
             region=pseudo_parameters()[1],
             variants=[
                 _described(endpoint, endpoint.variant(variant.name), alarms)

@@ -12,7 +12,7 @@ from ..facts.rules import NOTHING_TO_MEET
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import BURN_RATES, AlarmOptions, tightest
 from ..plan.period_objectives import objective_seconds
-from ..synthesis.construct_tree import name_of
+from ..synthesis.launched_names import launched_name_of
 
 _DAYS = 28  # four whole weeks: each has as many weekends
 
@@ -47,7 +47,7 @@ def service_level_objective(
         scope,
         f"{variant.name}-Objective",
         # Unique in account and Region, at most 128 characters: two names of 63.
-        name=f"{name_of(scope)}-{variant.name}",
+        name=f"{launched_name_of(scope)}-{variant.name}",
         description=f"{endpoint_name}/{variant.name}: ModelLatency {statistic} is at most "
         f"{milliseconds:g} ms in {share * 100:g} % of the periods of {period} s. "
         f"Run: low-latency diagnose {endpoint_name}",

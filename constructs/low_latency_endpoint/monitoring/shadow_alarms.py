@@ -92,7 +92,7 @@ class ShadowAlarms(Construct):
                 allowed="EndpointConfiguration(shadow=...)",
                 where=path,
             )
-        self._endpoint_name = endpoint.name_at_synth
+        self._endpoint_name = endpoint.name_in_template
         self._production, self._shadow = endpoint.variant(), endpoint.variant(shadow.name)
         options = AlarmOptions(
             minimum_failures=minimum_failures,

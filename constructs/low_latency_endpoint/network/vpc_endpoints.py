@@ -15,6 +15,7 @@ from ..plan.rights import allow, document
 from ..synthesis.arns import arn, endpoint_arn
 from ..synthesis.construct_tree import TreePart, path_of, region_of, stack_of
 from ..synthesis.lambda_functions import shared_function
+from ..synthesis.launched_names import LaunchedName
 from ..synthesis.policy_documents import least_length
 from ..synthesis.template_values import is_token, pseudo_parameters
 
@@ -112,6 +113,7 @@ class LinkPolicy:
         self._actions = invoke_actions(bidirectional_streaming=bidirectional_streaming)
         self._openai = openai
         self._served: list[str] = []
+        self._in_tokens: dict[str, int] = {}  # characters of names that are tokens
         self._former = FormerNames(link, "FormerlyServed", kinds=[_SERVED]) if narrow else None
         if narrow:
             self._limit_to([arn("sagemaker", "endpoint/*")])
@@ -121,7 +123,10 @@ class LinkPolicy:
     def serve(self, endpoint_name: str, components: Sequence[str]) -> None:
         if self._former is None:
             return
-        self._add(endpoint_arn(self._link, endpoint_name))
+        served = endpoint_arn(self._link, endpoint_name)
+        if isinstance(endpoint_name, LaunchedName):
+            self._in_tokens[served] = len(endpoint_name.at_synth)
+        self._add(served)
         for name in components:
             self._add(arn("sagemaker", f"inference-component/{name}"))
 
@@ -136,7 +141,9 @@ class LinkPolicy:
             self._actions, [resources, self._former.names[_SERVED]], openai=self._openai
         )
         ENDPOINT_POLICY_LENGTH.check(
-            least_length(policy, region_of(self._link)) + LONGEST_ANSWER,
+            least_length(policy, region_of(self._link))
+            + sum(self._in_tokens.values())
+            + LONGEST_ANSWER,
             f"{path_of(self._link)}, serving {len(resources)} endpoints",
         )
         self._former.now({_SERVED: resources})

@@ -38,6 +38,7 @@ from ..options.rules import (
     WRONG_KIND,
 )
 from ..options.safeguards import Safeguards
+from ..plan.launched_names import OWN_NAME
 from ..plan.price_file import read_price_file
 from ..plan.published_metrics import METRICS_IN_ALARM
 from .endpoint import EndpointSettings, all_containers, container_id, further_variants
@@ -120,6 +121,7 @@ NAMES_OF_PARTS = frozenset(
         "MutableRoleFlowLogRole",
         "MutableRoleFunctionRole",
         "Network",
+        OWN_NAME,
         "PrivateLink",
         "RoleRights",
         "S3PrefixList",

@@ -8,6 +8,7 @@ from constructs import Construct, IConstruct
 
 from ..plan.rights import Own
 from .annotations import warn
+from .launched_names import LaunchedName
 from .template_values import is_token, masked, pseudo_parameters
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def arn(service: str, resource: str) -> str:
 def endpoint_arn(construct: IConstruct, name: str) -> str:
     """ARN of an endpoint of this account and Region, in lower case as all of them are."""
     text, restored = masked(name)
-    if is_token(name):
+    if is_token(name) and not isinstance(name, LaunchedName):
         warn(
             construct,
             "endpointNameInLowerCase",

@@ -14,6 +14,7 @@ from aws_cdk import Names, Reference, Stack, Tokenization
 from constructs import Construct, IConstruct, Node
 
 from ..facts.token_values import is_token
+from ..plan.launched_names import as_named
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -136,7 +137,7 @@ def _follows(stack_name: str, path: str) -> bool:
 
 def digest(scope: IConstruct, text: str) -> str:
     """The same for the same text in every synthesis: tokens count as what they refer to."""
-    return digest_of(stack_of(scope).resolve(text))
+    return digest_of(as_named(stack_of(scope).resolve(text)))
 
 
 def digest_below(scope: IConstruct, value: Any) -> str:
@@ -152,7 +153,7 @@ def _meaning(scope: IConstruct, marker: str) -> str:
     """What a token's text refers to: a resource by its path, anything else as the stack has it."""
     token = Tokenization.reverse_string(marker).first_token if marker[0] == "$" else None
     if not isinstance(token, Reference):
-        return json.dumps(stack_of(scope).resolve(marker), sort_keys=True)
+        return json.dumps(as_named(stack_of(scope).resolve(marker)), sort_keys=True)
     path = path_of(token.target)
     shared = commonpath([path, path_of(scope)])
     return f"{token.display_name} of {path.removeprefix(shared).lstrip('/')}"

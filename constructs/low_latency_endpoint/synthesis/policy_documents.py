@@ -10,6 +10,7 @@ from typing import Any
 from aws_cdk import Stack
 from constructs import IConstruct
 
+from ..plan.launched_names import as_named
 from ..plan.rights import IDS, Own, made_arn, stack_id
 from .arns import arn
 from .construct_tree import region_of, stack_name_of, stack_of
@@ -74,7 +75,7 @@ def sent_length(scope: IConstruct, resolved: Any) -> int:
         "AWS::URLSuffix": "amazonaws.com",
         "AWS::StackId": stack_id(named),
     }
-    return len(json.dumps(_sent(resolved, named, pseudo), separators=(",", ":")))
+    return len(json.dumps(_sent(as_named(resolved), named, pseudo), separators=(",", ":")))
 
 
 def least_stack_name(stack: Stack) -> int:

@@ -14,6 +14,7 @@ from constructs import Construct, Dependable, IConstruct, IDependable
 
 from ..plan.rights import ROLE_POLICIES_LENGTH, document, keys_apart, too_long
 from .construct_tree import TreePart, digest, digest_below, only_child, path_of, region_of, stack_of
+from .launched_names import launched
 from .policy_documents import sent_length
 from .template_values import is_token
 
@@ -142,12 +143,13 @@ class _Given(TreePart):
 
 def _of_stack(stack: Stack) -> str:
     """What no other stack's policies end with, in at most 100 characters."""
-    if is_token(stack.stack_name):  # nested: CloudFormation names it, and this is from its ARN
-        return Fn.select(2, Fn.split("/", Aws.STACK_ID))
+    unique = Fn.select(2, Fn.split("/", Aws.STACK_ID))
+    if is_token(stack.stack_name):  # nested: CloudFormation names it
+        return unique
     name = stack.stack_name
     if len(name) > _LONGEST_STACK_NAME:
         name = f"{name[: _LONGEST_STACK_NAME - 9]}-{digest(stack, name)}"
-    return f"{name}-{region_of(stack)}"
+    return f"{launched(stack, name, elsewhere=unique)}-{region_of(stack)}"
 
 
 def is_ours(policy: IConstruct) -> bool:
