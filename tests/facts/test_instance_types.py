@@ -5,7 +5,10 @@ from __future__ import annotations
 import botocore.session
 import pytest
 
-from low_latency_endpoint.facts.instance_types import instance_facts, instance_types
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.facts.instance_types import instance_facts, instance_types, mistyped
+from low_latency_endpoint.facts.limits import INSTANCE_TYPE
+from tests.depth import sampled
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +119,47 @@ def test_several_network_cards_count_once() -> None:
 
 def test_unknown_type_is_none() -> None:
     assert instance_facts("ml.m99.xlarge") is None
+
+
+@pytest.mark.parametrize("name", instance_types())
+def test_a_known_type_is_a_type(name):
+    assert INSTANCE_TYPE.check(name) == name
+    assert mistyped(name) is None
+
+
+@pytest.mark.parametrize("name", sampled(list(instance_types()), 20))
+def test_a_slip_in_the_size_is_refused(name):
+    """A letter that is missing, twice or swapped; no name of AWS's is one of these."""
+    beginning, _, size = name.rpartition(".")
+    letters = size.lstrip("0123456789")
+    digits = size.removesuffix(letters)
+    slips = {
+        *(letters[:place] + letters[place + 1 :] for place in range(len(letters))),
+        *(letters[:place] + letters[place - 1 :] for place in range(1, len(letters))),
+        letters[:-2] + letters[-1] + letters[-2],
+        letters[:-1] + "w",
+    }
+    for slip in slips - {"large", "xlarge"}:
+        with pytest.raises(ConfigurationError, match="LLE405") as refused:
+            INSTANCE_TYPE.check(f"{beginning}.{digits}{slip}")
+        assert "Write ml." in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ml.g8.xlarge", "ml.m9.12xlarge", "ml.g6.3xlarge", "ml.m5.metal", "ml.c7a.large"),
+        *("ml.gr6.4xlarge", "ml.inf3.xlarge", "ml.trn3.48xlarge", "ml.p7-c100.48xlarge"),
+        *("ml.m8i-flex.large", "ml.c8gb.metal-24xl", "ml.x2iedn.xlarge", "ml.q5.xlarge"),
+        *("ml.p6-b400.48xlarge", "ml.m9.nano", "ml.inf1.new"),
+    ],
+)
+def test_what_aws_may_add_is_not_known_and_not_refused(name):
+    assert name not in instance_types()
+    assert INSTANCE_TYPE.check(name) == name
+
+
+@pytest.mark.parametrize("name", ["ml.mm5.large", "ml.5m.large", "ml.m.xlarge"])
+def test_a_slip_in_the_family_is_refused_where_no_family_is_called_so(name):
+    with pytest.raises(ConfigurationError, match="LLE405"):
+        INSTANCE_TYPE.check(name)

@@ -62,6 +62,25 @@ def test_prefixes_are_those_of_their_regions() -> None:
     assert len(set(zone_id_prefixes().values())) == len(zone_id_prefixes()) == 38
 
 
+@pytest.mark.parametrize(
+    ("region", "there", "not_there"),
+    [
+        ("us-east-1", ["use1-az1", "use1-az6", "us-east-1f"], ["use1-az7", "use1-az9", "use1-az0"]),
+        ("us-east-1", ["use1-bos1-az1", "us-east-1-bos-1a"], ["us-east-1g", "us-east-1z"]),
+        ("us-west-1", ["usw1-az1", "usw1-az2", "usw1-az3", "us-west-1c"], ["usw1-az4"]),
+        ("ap-northeast-1", ["apne1-az4"], ["apne1-az5"]),
+        ("cn-north-1", ["cnn1-az4", "cn-north-1e"], ["cnn1-az10"]),
+        ("zz-new-9", ["zzz9-az9", "zz-new-9a"], []),
+    ],
+)
+def test_zones_that_a_region_has(region: str, there: list[str], not_there: list[str]) -> None:
+    """docs.aws.amazon.com/global-infrastructure/latest/regions/aws-availability-zones.html"""
+    check_zones_in_region(there, region)
+    for zone in not_there:
+        with refused("LLE110"):
+            check_zones_in_region([zone], region)
+
+
 def test_zones_of_another_region() -> None:
     check_zones_in_region(["use1-az1", "us-east-1b", "new1-az1"], "us-east-1")
     with refused("LLE110"):

@@ -157,7 +157,7 @@ def test_a_region_without_objectives_is_warned_of(region: str, warned: bool) -> 
 def test_an_alarm_on_the_balance_of_more_zones_than_cloudwatch_compares() -> None:
     """CloudWatch takes ten metrics in one alarm."""
     for zones in (10, 11):
-        ids = ", ".join(f"use1-az{number}" for number in range(1, zones + 1))
+        ids = ", ".join(f"new1-az{number}" for number in range(1, zones + 1))
         text = text_of({"client_zones": f"{{ids: [{ids}]}}"}, {"alarms": "{zone_imbalance: 2}"})
         if zones == 10:
             assert isinstance(parse_settings(text), Settings)
@@ -176,7 +176,7 @@ def test_a_broken_endpoint_does_not_hide_what_the_plan_refuses_of_another() -> N
 
 
 def many_endpoints(count: int, zones: int = 2) -> str:
-    ids = ", ".join(f"use1-az{number}" for number in range(1, zones + 1))
+    ids = ", ".join(f"new1-az{number}" for number in range(1, zones + 1))
     values = yaml.safe_load(text_of({"client_zones": f"{{ids: [{ids}]}}"}, {}))
     endpoint = values["endpoints"].pop("sentiment")
     values["endpoints"] = {

@@ -6,6 +6,7 @@ unknown, not wrong: AWS adds types every month, so callers warn and go on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
@@ -108,6 +109,45 @@ def not_known(name: str) -> str:
 
     near = get_close_matches(name, instance_types(), n=1, cutoff=0.85)
     return f"{name} is not in this version's table{f' (did you mean {near[0]}?)' if near else ''}"
+
+
+_SIZE = re.compile(
+    r"nano|micro|small|medium|large|xlarge|[2-9]xlarge|[1-9]\d{1,2}xlarge|metal(-.+)?"
+)
+_FAMILY = re.compile(r"(?P<series>[a-z]+)\d+[a-z]*(-[a-z0-9]+)?")
+_SERIES = frozenset(["dl", "gr", "hpc", "im", "inf", "is", "mac", "trn"])
+"""Series of EC2's instance types with several letters (Amazon EC2 Instance Types guide, "Naming
+conventions"); of one letter any may come."""
+
+
+def mistyped(name: str) -> str | None:
+    """The known type that is one letter away from a name which no type can have; else ``None``.
+
+    A name of the usual form may be of a type that AWS has added since.
+
+    >>> mistyped("ml.m5.12xlarg"), mistyped("ml.g5.xlrage"), mistyped("ml.mm5.large")
+    ('ml.m5.12xlarge', 'ml.g5.xlarge', 'ml.m5.large')
+    >>> mistyped("ml.g8.xlarge"), mistyped("ml.g5.3xlarge"), mistyped("ml.gr6.4xlarge")
+    (None, None, None)
+    """
+    _, family, size = name.split(".")
+    form = _FAMILY.fullmatch(family)
+    usual = form is not None and (len(form["series"]) == 1 or form["series"] in _SERIES)
+    if usual and _SIZE.fullmatch(size):
+        return None
+    return next((known for known in instance_types() if _one_letter_apart(name, known)), None)
+
+
+def _one_letter_apart(one: str, other: str) -> bool:
+    """Whether one letter is too much, missing or another, or two beside each other are swapped."""
+    short, long = sorted((one, other), key=len)
+    pairs = enumerate(zip(short, long, strict=False))
+    start = next((place for place, (left, right) in pairs if left != right), len(short))
+    if len(long) == len(short):
+        swapped = short[start + 1 : start + 2] + short[start : start + 1]
+        swap = swapped == long[start : start + 2] and short[start + 2 :] == long[start + 2 :]
+        return swap or short[start + 1 :] == long[start + 1 :]
+    return short[start:] == long[start + 1 :]
 
 
 def unchecked(name: str, what: str = "it") -> str:

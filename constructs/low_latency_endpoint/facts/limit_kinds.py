@@ -102,6 +102,7 @@ class Pattern:
     unicode: bool = False
     prefix: str = ""  # what is often left out, where the rest is like ``bare``
     bare: str = ".+"
+    has_home: bool = False  # an ARN, or an image: the stack's Region has to be its own
 
     @property
     def allowed(self) -> str:
@@ -230,10 +231,11 @@ def text_form(
     unicode: bool = False,
     prefix: str = "",
     bare: str = ".+",
+    has_home: bool = False,
 ) -> Pattern:
     """A form of text with the rule that it states."""
     made = rule(code, f"{name} is not valid", fix=fix, source=source)
-    return Pattern(made, name, regex, form, max_length, unicode, prefix, bare)
+    return Pattern(made, name, regex, form, max_length, unicode, prefix, bare, has_home)
 
 
 def one_of(

@@ -7,8 +7,21 @@ the API page that states it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from ..errors import rule
-from .limit_kinds import Choice, Limit, Pattern, Range, number_range, one_of, text_form
+from .instance_types import mistyped
+from .limit_kinds import (
+    USE_AN_ALLOWED_VALUE,
+    Choice,
+    Limit,
+    Pattern,
+    Range,
+    number_range,
+    one_of,
+    text_form,
+)
 
 API = "/sagemaker/latest/APIReference/API_"
 GUIDE = "/sagemaker/latest/dg/"
@@ -119,6 +132,7 @@ MODEL_PACKAGE = text_form(
     "arn:aws:sagemaker:<region>:<account>:model-package/<group>/<version>, or the package's name",
     max_length=176,
     source=API + "ContainerDefinition.html",
+    has_home=True,
 )
 CONTAINER_COUNT = number_range(
     "LLE301", "the number of containers", 1, 15, source=API + "CreateModel.html"
@@ -130,6 +144,7 @@ IMAGE_URI = text_form(
     "text without white space, registry/repository[:tag] or @digest",
     max_length=255,
     source=_CONTAINER,
+    has_home=True,
 )
 CONTAINER_HOSTNAME = text_form(
     "LLE303",
@@ -203,13 +218,30 @@ INITIAL_INSTANCE_COUNT = number_range(
     fix="Only inference components scale to zero.",
 )
 VARIANT_WEIGHT = number_range("LLE404", "the variant weight", 0, None, whole=False, source=_VARIANT)
-INSTANCE_TYPE = text_form(
-    "LLE405",
+
+
+class _InstanceType(Pattern):
+    """Also of a type that is not known, but not a known one with a letter too many or too few."""
+
+    __slots__ = ()
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is of the form, and no slip of the keyboard."""
+        return Pattern.holds(self, value) and mistyped(value) is None
+
+    def _meant(self, value: Any) -> Iterator[str]:
+        """The known type that is a letter away."""
+        if Pattern.holds(self, value):
+            yield mistyped(value) or ""
+        yield from Pattern._meant(self, value)
+
+
+INSTANCE_TYPE = _InstanceType(
+    rule("LLE405", "the instance type is not valid", fix=USE_AN_ALLOWED_VALUE, source=_VARIANT),
     "the instance type",
     r"ml\.[a-z0-9-]+\.[a-z0-9-]+",
     "ml.<family>.<size>, such as ml.g5.xlarge",
     prefix="ml.",
-    source=_VARIANT,
 )
 CONTAINER_STARTUP_SECONDS = number_range(
     "LLE406",
@@ -365,6 +397,7 @@ CAPACITY_RESERVATION_ARN = text_form(
     "the ARN of an ML reservation, arn:aws:sagemaker:<region>:<account>:training-plan/<name>",
     max_length=258,
     source=API + "ProductionVariantCapacityReservationConfig.html",
+    has_home=True,
 )
 
 PAYLOAD = Range(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from string import ascii_lowercase
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..errors import rule
-from .tables import rows
+from .tables import rows, whole
 
 if TYPE_CHECKING:
     from aws_cdk import aws_ec2 as ec2
@@ -24,7 +25,7 @@ ZONE_IN_REGION = rule(
     "LLE110",
     "an Availability Zone is not in the stack's Region",
     fix="Name zones of that Region, or change the Region.",
-    source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
+    source="/global-infrastructure/latest/regions/aws-availability-zones.html",
 )
 
 
@@ -73,10 +74,29 @@ def region_of_zone(zone: str) -> str | None:
     return None
 
 
+@cache
+def _highest() -> Mapping[str, int]:
+    """The highest number in the IDs of a Region's zones."""
+    listed = {row["region"]: whole(row["zones"]) for row in rows("zone_id_prefixes")}
+    return MappingProxyType({region: number for region, number in listed.items() if number})
+
+
+_MOST_ZONES = 6
+"""Of a Region: zones' names end with a to f, of which an account may lack some."""
+
+
 def check_zones_in_region(zones: Iterable[str], region: str, where: str = "") -> None:
-    """Raise when a zone is known to lie in another Region; unknown zones pass."""
+    """Raise when a zone is known to lie in another Region, or nowhere; unknown zones pass."""
     for zone in zones:
         found = region_of_zone(zone)
+        last = _highest().get(region, _MOST_ZONES) if _ID.fullmatch(zone) else _MOST_ZONES
+        if found == region and _number(zone) not in range(1, last + 1):
+            raise ZONE_IN_REGION.error(
+                what=f"{region} has no zone {zone}",
+                got=zone,
+                allowed=f"{_nth(zone, 1)} to {_nth(zone, last)}",
+                where=where,
+            )
         if found is not None and found != region:
             raise ZONE_IN_REGION.error(
                 what=f"{zone} is in {found}, but the stack deploys to {region}",
@@ -84,6 +104,21 @@ def check_zones_in_region(zones: Iterable[str], region: str, where: str = "") ->
                 allowed=f"zones of {region}",
                 where=where,
             )
+
+
+def _number(zone: str) -> int:
+    """A zone's number, counted from one; of a local zone one."""
+    match = _ID.fullmatch(zone)
+    if match and not match["local"]:
+        return int(match["number"])
+    return (zone_ordinal(zone) or 0) + 1
+
+
+def _nth(zone: str, number: int) -> str:
+    """The zone of this number, counted from one, spelled as another zone of the Region is."""
+    if match := _ID.fullmatch(zone):
+        return f"{match['prefix']}-az{number}"
+    return f"{zone[:-1]}{ascii_lowercase[number - 1]}"
 
 
 #: The domains of partitions by how their Regions' names begin: botocore 1.44.5, partitions.json.

@@ -24,6 +24,7 @@ from ..plan.secrets import secret_warning
 from ..plan.serving_containers import OFFLINE, ServingContainer
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import path_of, region_of
+from ..synthesis.homes import check_home
 from ..synthesis.template_values import is_token
 from .images import ContainerImage
 from .instance_type import InstanceType
@@ -318,6 +319,7 @@ def container_definition(
     statements: list[dict[str, Any]] = []
     if image is not None:
         uri, statements = image.bind(scope)
+        check_home(scope, uri)
         if package is None:
             properties = {"image": uri, **image.registry_access}
     if data is not None:
@@ -326,6 +328,7 @@ def container_definition(
         if package is None:
             properties |= container_property(data, uri, multi_model=container.multi_model)
     if package is not None:
+        check_home(scope, package)
         properties["model_package_name"] = package
         if image is None or data is None:
             warn(

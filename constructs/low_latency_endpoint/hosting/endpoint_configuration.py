@@ -27,6 +27,7 @@ from ..plan.hub_serving import also_on
 from ..synthesis.annotations import warn
 from ..synthesis.arns import key_by_arn
 from ..synthesis.construct_tree import path_below, path_of
+from ..synthesis.homes import check_home
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.template_values import cfn_tags, check, in_seconds, is_token
 from .instance_type import InstanceType
@@ -139,6 +140,8 @@ class EndpointConfiguration(IEndpointConfiguration):
             else variant
             for at, variant in enumerate(variants)
         ]
+        reservations = [variant.capacity_reservation_arn for variant in variants]
+        check_home(self, encryption_key.key_arn if encryption_key else None, *reservations)
         granted = _granted(variants, encryption_key, data_capture)
         optional: dict[str, Any] = {}
         if encryption_key is not None:

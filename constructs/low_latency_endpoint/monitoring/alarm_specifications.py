@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from aws_cdk import Aws
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -28,6 +28,8 @@ from ..options.alarms import (
 )
 from ..plan.alarm_windows import AlarmWindow, latency_window, share_window, silence_window
 from ..plan.published_metrics import METRICS_IN_ALARM, highest_utilization
+from ..synthesis.construct_tree import stack_of
+from ..synthesis.homes import check_home
 from ..synthesis.template_values import is_token
 
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
@@ -469,3 +471,13 @@ def _may_have_gpus(instance_type: InstanceType) -> bool:
     """Whether a type publishes GPU metrics; one that is not known may."""
     facts = instance_type.facts
     return facts is None or facts.accelerator == "nvidia"
+
+
+def notify(alarm: cloudwatch.AlarmBase, actions: Sequence[cloudwatch.IAlarmAction]) -> None:
+    """Let an alarm act: on topics and functions of its own Region, or LLE951."""
+    for action in actions:
+        alarm.add_alarm_action(action)
+    if actions:
+        resource: Any = alarm.node.default_child
+        notified = stack_of(alarm).resolve(resource.alarm_actions)
+        check_home(alarm, *(arn for arn in notified if isinstance(arn, str)))

@@ -23,7 +23,7 @@ from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import alarm_name_of, path_below, path_of, region_of, stack_of
 from ..synthesis.policy_documents import least_stack_name
 from ..synthesis.template_values import masked, tokens
-from .alarm_specifications import AlarmSpecification, DescribedAlarm, specifications
+from .alarm_specifications import AlarmSpecification, DescribedAlarm, notify, specifications
 
 if TYPE_CHECKING:
     from aws_cdk.aws_applicationsignals import CfnServiceLevelObjective
@@ -408,8 +408,7 @@ def _composite_alarm(
         **(suppression or {}),
     )
     cast(CfnResource, composite.node.default_child).add_property_deletion_override("AlarmName")
-    for action in actions:
-        composite.add_alarm_action(action)
+    notify(composite, actions)
     _check_length(scope, id, rule)
     return composite
 

@@ -25,7 +25,7 @@ from ..options.option import Lasting
 from ..plan.alarm_windows import AlarmWindow, ratio_window, share_window
 from ..synthesis.construct_tree import path_below
 from ..synthesis.template_values import check
-from .alarm_specifications import AlarmSpecification, share_of_failures
+from .alarm_specifications import AlarmSpecification, notify, share_of_failures
 
 
 @checked_arguments
@@ -179,5 +179,4 @@ class ShadowAlarms(Construct):
         )
         text = specification.text(f"{self._endpoint_name}/{self._shadow.name} (shadow)")
         self.alarms[key] = specification.made(self, key, text)
-        for action in self._actions:
-            self.alarms[key].add_alarm_action(action)
+        notify(self.alarms[key], self._actions)

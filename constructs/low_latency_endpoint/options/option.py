@@ -378,6 +378,19 @@ def _leaves(place: Place, value: Any) -> Iterator[tuple[Place, Any]]:
         yield place, value
 
 
+def with_a_home(options: Options, place: Place = ()) -> Iterator[tuple[Place, str]]:
+    """Each ARN and image in options and the groups below them, with its place in a file."""
+    for each in options_of(options._sound_part_of or type(options)):
+        if each.option is None:
+            continue
+        at_home = getattr(each.option.limit, "has_home", False)
+        for below, leaf in _leaves((*place, each.name), _read(options, each.name)):
+            if isinstance(leaf, Options):
+                yield from with_a_home(leaf, below)
+            elif at_home and isinstance(leaf, str):
+                yield below, leaf
+
+
 def _default(of: Field[Any]) -> Any:
     return of.default if of.default_factory is MISSING else of.default_factory()
 

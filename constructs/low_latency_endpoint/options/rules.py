@@ -154,6 +154,7 @@ def _arn(code: str, name: str, service: str, resource: str, example: str) -> Pat
         name,
         rf"arn:aws[a-z\-]*:{service}:{resource}",
         f"an ARN such as {example}",
+        has_home=True,
         source="/IAM/latest/UserGuide/reference-arns.html",
     )
 

@@ -15,6 +15,7 @@ from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
 from ..facts.durations import seconds_of
+from ..facts.homes import Home
 from ..facts.images import known_dlc_account
 from ..facts.limits import INSTANCE_TYPE
 from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
@@ -24,7 +25,7 @@ from ..facts.subnets import plan_subnets
 from ..facts.warm_up_rules import keep_warm_threshold
 from ..facts.zones import check_zones_in_region, region_of_zone
 from ..options.network import ClientZones, NetworkOptions, PrivateLinkOptions
-from ..options.option import Option, Options, Unsound
+from ..options.option import Option, Options, Unsound, with_a_home
 from ..options.rules import (
     AT_LEAST_ONE,
     ENDPOINT_KEY,
@@ -262,6 +263,12 @@ class Settings(Options):
         for index, zone in enumerate(stated.zones if region else ()):
             place = ("client_zones", "ids" if stated.ids else "names", index)
             yield from breaches(place, check_zones_in_region, [zone], region)
+
+    def _rules_of_homes(self) -> Iterator[Finding]:
+        """What the stack names is where the stack is."""
+        home = Home(region_of(self) or "", self.account or "")
+        for place, named in with_a_home(self):
+            yield from breaches(place, home.check, named)
 
     def _rules_of_subnets(self) -> Iterator[Finding]:
         """One subnet per client zone; with zone IDs they cannot be found by lookup."""

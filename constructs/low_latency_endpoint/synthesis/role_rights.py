@@ -14,6 +14,7 @@ from constructs import Construct, Dependable, IConstruct, IDependable
 
 from ..plan.rights import ROLE_POLICIES_LENGTH, document, keys_apart, too_long
 from .construct_tree import TreePart, digest, digest_below, only_child, path_of, region_of, stack_of
+from .homes import check_home, check_homes_of
 from .launched_names import launched
 from .policy_documents import sent_length
 from .template_values import is_token
@@ -78,6 +79,7 @@ class RoleRights:
         # the role. A role is its account's in all Regions, so the names carry stack and Region.
         stack = stack_of(scope)
         of_stack: Construct = only_child(stack, _GIVEN, lambda: TreePart(stack, _GIVEN))
+        check_home(scope, role.role_arn)
         holder_id = digest(stack, role.role_arn)
         holder = of_stack.node.try_find_child(holder_id) or _Given(of_stack, holder_id, role)
         assert isinstance(holder, _Given)
@@ -94,6 +96,7 @@ class RoleRights:
         """A policy with these statements; whatever needs the right has to depend on it."""
         parent = self.scope if self._name_end else scope or self.scope
         resolved = stack_of(parent).resolve(list(statements))
+        check_homes_of(owner or parent, resolved)
         name = kind if fixed else f"{kind}{digest_below(parent, list(statements))}"
         if owner is not None:
             part = path_of(owner).removeprefix(f"{path_of(stack_of(owner))}/").partition("/")[0]

@@ -18,6 +18,7 @@ from ..plan.rights import LOG_KEY_ACTIONS, allow, on_stated_role, writing_log
 from .annotations import acknowledge
 from .arns import arn
 from .construct_tree import node_of, root_of, stack_of
+from .homes import check_home
 from .policy_documents import trust
 from .role_rights import RightsBefore, RoleRights
 
@@ -75,6 +76,7 @@ def _imported(scope: Construct, stated: Safeguards) -> Safeguards:
 def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.CfnLogGroup:
     """The log group ``Logs`` below the scope; kept for ``days`` unless the safeguards say more."""
     key = safeguards.encryption_key
+    check_home(scope, key_arn_of(safeguards))
     group = logs.CfnLogGroup(
         scope,
         "Logs",

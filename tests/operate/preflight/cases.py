@@ -86,6 +86,27 @@ STATED_KEY = with_key(DATA_KEY)
 PREFIX = {DATA: container(data={"s3_prefix": "s3://models/sentiment/"})}
 
 
+NO_REGION = {  # which the file does not say: else it is refused already
+    "region": None,
+    "client_zones": {"ids": ["new1-az1", "new1-az2"]},
+    "network.subnets": {
+        "new1-az1": "subnet-0123456789abcdef0",
+        "new1-az2": "subnet-0123456789abcdef1",
+    },
+}
+
+
+def stated_roles(**accounts: str) -> dict[str, Any]:
+    """Stated roles by what they are for, and whose they are, which the file does not compare."""
+    return {
+        "account": None,
+        "safeguards": {
+            f"{name}_role_arn": f"arn:aws:iam::{account}:role/model-role"
+            for name, account in accounts.items()
+        },
+    }
+
+
 # --- changes of the account
 def no(operation: str, code: str, status: int = 400) -> dict[str, Any]:
     """An error of an operation."""
@@ -671,6 +692,7 @@ CASES = [
     fails(
         "LLP401",
         "is in eu-west-1",
+        NO_REGION,
         image(uri=f"{ACCOUNT}.dkr.ecr.eu-west-1.amazonaws.com/team/model:1"),
     ),
     unknown("LLP401", "no ECR registry", image(uri="docker.io/team/model:1")),
@@ -792,7 +814,15 @@ CASES = [
         trusting(only({"aws:SourceArn": f"{ENDPOINT_ARN}/${{aws:SourceAccount}}"})),
     ),
     fails("LLP501", "no role", no("iam.GetRole", "NoSuchEntity", 404)),
-    fails("LLP501", "210987654321", {E + "role_arn": "arn:aws:iam::210987654321:role/model-role"}),
+    fails(
+        "LLP501",
+        "210987654321",
+        {"account": None, E + "role_arn": "arn:aws:iam::210987654321:role/model-role"},
+    ),
+    fails("LLP501", "function_role_arn & 210987654321", stated_roles(function="210987654321")),
+    fails("LLP501", "flow_log_role_arn & 210987654321", stated_roles(flow_log="210987654321")),
+    fails("LLP501", "does not name lambda", stated_roles(function=ACCOUNT)),
+    fails("LLP501", "does not name vpc-flow-logs", stated_roles(flow_log=ACCOUNT)),
     passes("LLP502", "cfn-exec-role & iam:PassRole"),
     fails("LLP502", f"may not iam:PassRole & {ROLE}", decided("iam:PassRole", "implicitDeny")),
     passes("LLP502", "dev may", {"iam.GetRole": only_model_role}),
@@ -805,17 +835,24 @@ CASES = [
     ),
     passes("LLP503", "on-call: 2"),
     fails("LLP503", "no topic", no("sns.GetTopicAttributes", "NotFound", 404)),
-    fails("LLP503", "eu-west-1", {"alarm_topic_arn": TOPIC.replace(REGION, "eu-west-1")}),
+    fails(
+        "LLP503", "eu-west-1", NO_REGION, {"alarm_topic_arn": TOPIC.replace(REGION, "eu-west-1")}
+    ),
     warns("LLP503", "nobody", topic(SubscriptionsConfirmed="0")),
     warns(
         "LLP503", "alias/aws/sns", topic(SubscriptionsConfirmed="1", KmsMasterKeyId="alias/aws/sns")
     ),
     passes("LLP504", "Enabled"),
-    passes("LLP504", "model data", {**STATED_KEY, E + "kms_key_arn": None}),
-    fails("LLP504", "model data & another region", with_key(KEY.replace(REGION, "eu-west-1"))),
+    passes("LLP504", "containers[0].data.kms_key_arn", {**STATED_KEY, E + "kms_key_arn": None}),
+    passes("LLP504", "safeguards.kms_key_arn", {"safeguards": {"kms_key_arn": DATA_KEY}}),
+    passes(
+        "LLP504",
+        "data_capture.kms_key_arn",
+        {E + "data_capture": {"s3": "s3://captured/", "kms_key_arn": DATA_KEY}},
+    ),
     fails("LLP504", "PendingDeletion", key(KeyState="PendingDeletion")),
     fails("LLP504", "no key", no("kms.DescribeKey", "NotFoundException")),
-    fails("LLP504", "another region", {E + "kms_key_arn": KEY.replace(REGION, "eu-west-1")}),
+    fails("LLP504", "eu-west-1", NO_REGION, {E + "kms_key_arn": KEY.replace(REGION, "eu-west-1")}),
     fails("LLP504", "SIGN_VERIFY", key(KeyState="Enabled", KeyUsage="SIGN_VERIFY")),
     # --- against the deployed stack
     passes("LLP601", "primary ml.m5.xlarge", DEPLOYED),

@@ -6,53 +6,75 @@ from collections.abc import Iterator
 
 from ...account.calls import Account, json_object
 from ...account.keys import described_key
+from ...errors import ConfigurationError
+from ...errors.findings import path_of
+from ...facts.homes import Home
+from ...options.option import with_a_home
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from ..checking.policies import verdict
 from .context import PlannedEndpoint, PreflightContext
 
 SAGEMAKER = "sagemaker.amazonaws.com"
+TRUSTED = {
+    "role_arn": SAGEMAKER,
+    "function_role_arn": "lambda.amazonaws.com",
+    "flow_log_role_arn": "vpc-flow-logs.amazonaws.com",
+}
+"""Which service a role has to trust, by the setting that states it."""
 QUALIFIER = "hnb659fds"
 
 _ROLES = "/sagemaker/latest/dg/sagemaker-roles.html"
 _PASS = "/IAM/latest/UserGuide/id_roles_use_passrole.html"
 
 
-@endpoint_check(
+def _roles(context: PreflightContext) -> Iterator[tuple[str, str, str]]:
+    return (
+        (path_of(place), arn, TRUSTED[str(place[-1])])
+        for place, arn in with_a_home(context.settings)
+        if ":iam:" in arn
+    )
+
+
+@check(
     "LLP501",
-    "The execution role exists and trusts SageMaker",
-    how="Checks `role_arn`.",
+    "Stated roles exist and trust their service",
+    how="Roles of models, functions and flow logs; one of another account cannot be passed.",
     source=_ROLES,
+    each=_roles,
 )
-def role_trusts(context: PlannedEndpoint) -> Outcome | None:
-    arn = context.settings.role_arn
-    if arn is None:
-        return None
-    owner, name = arn.split(":")[4], arn.rpartition("/")[2]
-    if owner != context.account.account_id():
-        return failed(
-            f"{arn} belongs to account {owner}: a role can be passed in its own account only",
-            "Name a role of the stack's account.",
-        )
+def role_trusts(context: PreflightContext, arn: str, service: str) -> Outcome:
+    if (elsewhere := _not_at_home(context.account, arn)) is not None:
+        return elsewhere
+    name = arn.rpartition("/")[2]
     answer = context.account.read("iam", "get_role", ("NoSuchEntity",), RoleName=name)
     if answer is None:
         return failed(
-            f"there is no role {name}",
-            "Create it, or leave `role_arn` out: the stack then makes one.",
+            f"there is no role {name}", "Create it, or leave it out: the stack then makes one."
         )
     trust = json_object(answer["Role"]["AssumeRolePolicyDocument"])
+    owner = arn.split(":")[4]
     mine = {"aws:SourceAccount": owner, "aws:ResourceAccount": owner}
-    found = verdict(trust, "sts:AssumeRole", arn, mine, SAGEMAKER)
+    found = verdict(trust, "sts:AssumeRole", arn, mine, service)
     if found.allowed:
-        return passed(f"{name} trusts {SAGEMAKER}")
+        return passed(f"{name} trusts {service}")
     if found.allowed is None:
         return unknown(
-            f"whether {name} trusts {SAGEMAKER} depends on what is not read here: "
+            f"whether {name} trusts {service} depends on what is not read here: "
             f"{', '.join(found.depends_on)}"
         )
     return failed(
-        f"the trust policy of {name} does not let {SAGEMAKER} assume it",
-        f"Let {SAGEMAKER} sts:AssumeRole it.",
+        f"the trust policy of {name} does not let {service} assume it",
+        f"Let {service} sts:AssumeRole it.",
     )
+
+
+def _not_at_home(account: Account, arn: str) -> Outcome | None:
+    """What is wrong with an ARN's partition, Region or account, if anything is."""
+    try:
+        Home(account.region, account.account_id()).check(arn)
+    except ConfigurationError as error:
+        return failed(error.what, error.fix)
+    return None
 
 
 @endpoint_check(
@@ -155,34 +177,21 @@ def alarm_topic(context: PreflightContext) -> Outcome | None:
     return passed(f"{arn.rpartition(':')[2]}: {confirmed} confirmed subscriptions")
 
 
-def _keys(context: PlannedEndpoint) -> Iterator[tuple[str, str]]:
-    settings = context.settings
-    keys = {
-        "volumes": settings.kms_key_arn,
-        "core dumps": settings.core_dump and settings.core_dump.kms_key_arn,
-        **{
-            " ".join(filter(None, (part, "model data"))): each.data.kms_key_arn
-            for part, each in context.containers
-            if each.data
-        },
-    }
-    return ((about, arn) for about, arn in keys.items() if arn)
+def _keys(context: PreflightContext) -> Iterator[tuple[str, str]]:
+    return ((path_of(place), arn) for place, arn in with_a_home(context.settings) if ":kms:" in arn)
 
 
-@endpoint_check(
+@check(
     "LLP504",
     "The KMS keys are enabled",
-    how="Keys of volumes, core dumps and model data.",
+    how="Every key that the settings state.",
     source="/kms/latest/developerguide/key-state.html",
     each=_keys,
 )
-def keys_enabled(context: PlannedEndpoint, arn: str) -> Outcome:
-    account = context.account
-    if arn.split(":")[3] != account.region:
-        return failed(
-            f"{arn} is in another region than {account.region}", "Name a key of the stack's region."
-        )
-    key = described_key(account, arn)
+def keys_enabled(context: PreflightContext, arn: str) -> Outcome:
+    if (elsewhere := _not_at_home(context.account, arn)) is not None:
+        return elsewhere
+    key = described_key(context.account, arn)
     if key is None:
         return failed(f"there is no key {arn}", "Correct the ARN.")
     evidence = f"{key['KeyId']}: {key.get('KeyState', '?')}, {key.get('KeyUsage', '?')}"
