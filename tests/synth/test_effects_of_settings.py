@@ -203,6 +203,7 @@ SHARED: list[Row] = [
         OTHERS_LINK,
     ),
     (ADOPTED, {"private_link": {}}, {"private_link.security_group_id": "sg-0123456789abcdef1"}),
+    (ADOPTED, {"network.owner": "210987654321"}),
     ({"network.subnet_prefix_length": 24, **FIXED}, {"network.subnet_prefix_length": 26}),
     ({"network.flow_logs": False}, {"network.flow_logs": "all"}),
     ({ZONE: VPCS[:1]}, {ZONE: []}, {ZONE: VPCS}),

@@ -115,6 +115,14 @@ S3_POLICY_BUCKETS = number_range(
     fix="Use fewer buckets, or an existing VPC with your own endpoints.",
 )
 
+ORGANIZATION = text_form(
+    "LLE224",
+    "the organization's ID",
+    r"o-[a-z0-9]{10,32}",
+    "o- and 10 to 32 lower-case letters and digits",
+    source="/organizations/latest/APIReference/API_Organization.html",
+)
+
 # --- 3 model -----------------------------------------------------------------------------------
 MODEL_NAME = text_form(
     "LLE373",

@@ -139,6 +139,19 @@ OTHER_REGIONAL_NAME = rule(
     "has it.",
     source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
+ENDPOINTS_ARE_THE_OWNERS = rule(
+    "LLE223",
+    "only the owner of a shared VPC makes VPC endpoints in it",
+    fix="Let the owner make it, and adopt it: RuntimePrivateLink.from_interface_endpoint(...), in a "
+    "file private_link.interface_endpoint_id.",
+    source="/vpc/latest/userguide/vpc-share-limitations.html",
+)
+GUESTS_NEED_POLICY = rule(
+    "LLE225",
+    "accounts or an organization are let in without an endpoint policy",
+    fix="Leave accounts and organization out: without a policy everybody is let in.",
+    source="/vpc/latest/privatelink/vpc-endpoints-access.html",
+)
 HOSTED_ZONE_OF_OTHER_ACCOUNT = rule(
     "LLE222",
     "CloudFormation cannot associate a hosted zone with another account's VPC",

@@ -151,7 +151,9 @@ class HostedInNetwork(IModel):
         self._connections = ec2.Connections(security_groups=placed.groups)
         self._rights = RoleRights(self, self.role) if role is None else RoleRights.given(self, role)
         own = Own(*pseudo_parameters())
-        interfaces = making_interfaces(own, network.vpc_id, placed.subnet_ids, placed.group_ids)
+        interfaces = making_interfaces(
+            own, network.vpc_id, placed.subnet_ids, placed.group_ids, network.owner
+        )
         self._needed: list[IDependable] = (
             [
                 self._allowed("Hosting", hosting(own), fixed=True),

@@ -11,7 +11,9 @@ from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from ..facts.limits import ACCOUNT, ORGANIZATION
 from ..facts.rules import (
+    GUESTS_NEED_POLICY,
     HOSTED_ZONE_NEEDS_DNS_NAME,
     LINK_OF_OTHER_VPC,
     NO_NAME_WITHOUT_PRIVATE_DNS,
@@ -23,7 +25,7 @@ from ..options.option import made_at
 from ..plan.private_dns import takeover
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import outermost_stack, path_below, path_of, region_of, stack_of
-from ..synthesis.template_values import is_token
+from ..synthesis.template_values import check, is_token
 from .private_dns import (
     FIPS_LABEL,
     LABEL,
@@ -36,7 +38,7 @@ from .private_dns import (
     zonal_names,
 )
 from .subnets import vpc_stack_of
-from .vpc_endpoints import LinkPolicy
+from .vpc_endpoints import Guests, LinkPolicy
 from .zone_aligned_network import ZoneAlignedNetwork, interface_endpoint_in, security_group_in
 
 _HTTPS = 443
@@ -111,6 +113,8 @@ class RuntimePrivateLink(Construct):
         openai: bool = False,
         sagemaker_api: bool = False,
         hosted_zone_vpcs: Sequence[ec2.IVpc] = (),
+        accounts: Sequence[str] = (),
+        organization: str | None = None,
     ) -> None:
         """An interface endpoint for ``sagemaker.runtime`` in the network's subnets.
 
@@ -126,16 +130,23 @@ class RuntimePrivateLink(Construct):
             openai: Let a narrow policy pass calls of the OpenAI-compatible path (``sagemaker:CallWithBearerToken``) too; by default not. How AWS applies an endpoint policy to its tokens is not documented, and was not seen on AWS.
             sagemaker_api: Also make an interface endpoint for ``sagemaker.api`` (describe, update), for tools that run in isolated subnets; by default not.
             hosted_zone_vpcs: Other VPCs (peered, or behind a transit gateway) whose callers use the runtime's name: they get a private hosted zone for it that points at this endpoint, since private DNS serves the endpoint's own VPC only. Their answers are not bound to a zone; give such callers the zonal names.
+            accounts: Other accounts, to which AWS RAM shares the subnets: the policy lets their principals call their own endpoints. By default none.
+            organization: The ID of an organization of AWS Organizations, all of whose accounts may do so. By default none.
 
         Raises:
             ConfigurationError: LLE211 for a second one with private DNS in the VPC, of the
                 runtime or of the SageMaker API, LLE212 when the VPC's DNS is off, LLE213
                 for FIPS with a policy, LLE214 and LLE222 when ``hosted_zone_vpcs`` has the
                 endpoint's own VPC or one of another account, LLE218 for ``narrow_policy``
-                without a policy, LLE220 for ``sagemaker_api`` without private DNS.
+                without a policy, LLE220 for ``sagemaker_api`` without private DNS, LLE223 in a
+                VPC that another account shares, LLE914 for ``accounts``, LLE224 for
+                ``organization``, LLE225 for either without a policy.
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
+        for account in accounts:
+            check(ACCOUNT, account, path)
+        check(ORGANIZATION, organization, path)
         options = made_at(
             path,
             PrivateLinkOptions,
@@ -187,6 +198,11 @@ class RuntimePrivateLink(Construct):
                 narrow=narrow,
                 bidirectional_streaming=bidirectional_streaming,
                 openai=openai,
+                guests=Guests(accounts, organization),
+            )
+        elif accounts or organization:
+            raise GUESTS_NEED_POLICY.error(
+                got="no policy", allowed="accounts and organization with a policy", where=path
             )
         if options.takes_over_unasked(own_vpc=network.own_vpc):
             region = region_of(self)
@@ -225,7 +241,8 @@ class RuntimePrivateLink(Construct):
         """Adopt an interface endpoint that exists: a VPC takes one with private DNS only.
 
         Its policy and subnets stay as they are. :meth:`allow_from` adds rules to the security
-        groups that ``interface_endpoint`` was imported with.
+        groups that ``interface_endpoint`` was imported with; not where another account shares the
+        VPC, whose groups are its own to open.
 
         Args:
             scope: The construct in which this one is made.
@@ -269,6 +286,8 @@ class RuntimePrivateLink(Construct):
         link.network = network
         link.interface_endpoint = interface_endpoint
         link._connections = interface_endpoint.connections
+        if network.owner is not None:
+            link._connections = _of_the_owner(link, interface_endpoint)
         link.ports = _ports(bidirectional_streaming)
         link.regional_dns_name = regional_dns_name
         link.fips = is_fips(interface_endpoint, regional_dns_name) if fips is None else fips
@@ -382,6 +401,17 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
 
 def _ports(bidirectional_streaming: bool) -> tuple[int, ...]:
     return (_HTTPS, _BIDIRECTIONAL) if bidirectional_streaming else (_HTTPS,)
+
+
+def _of_the_owner(link: Construct, endpoint: ec2.IInterfaceVpcEndpoint) -> ec2.Connections:
+    """The endpoint's groups, in which this stack makes no rule."""
+    groups = [
+        ec2.SecurityGroup.from_security_group_id(
+            link, f"Group{number}", group.security_group_id, mutable=False
+        )
+        for number, group in enumerate(endpoint.connections.security_groups)
+    ]
+    return ec2.Connections(security_groups=groups)
 
 
 def _let_in(

@@ -4,14 +4,14 @@ last change."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from aws_cdk import CfnResource, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from ..facts.limits import ENDPOINT_POLICY_LENGTH
-from ..plan.rights import allow, document
+from ..plan.rights import Own, allow, document
 from ..synthesis.arns import arn, endpoint_arn
 from ..synthesis.construct_tree import TreePart, path_of, region_of, stack_of
 from ..synthesis.lambda_functions import shared_function
@@ -108,17 +108,19 @@ class LinkPolicy:
         narrow: bool,
         bidirectional_streaming: bool,
         openai: bool,
+        guests: Guests,
     ) -> None:
         self._link, self._resource = link, resource
         self._actions = invoke_actions(bidirectional_streaming=bidirectional_streaming)
         self._openai = openai
+        self._guests = guests.statements()
         self._served: list[str] = []
         self._in_tokens: dict[str, int] = {}  # characters of names that are tokens
         self._former = FormerNames(link, "FormerlyServed", kinds=[_SERVED]) if narrow else None
         if narrow:
             self._limit_to([arn("sagemaker", "endpoint/*")])
         else:
-            resource.policy_document = _account_policy()
+            resource.policy_document = _account_policy(self._guests)
 
     def serve(self, endpoint_name: str, components: Sequence[str]) -> None:
         if self._former is None:
@@ -138,7 +140,10 @@ class LinkPolicy:
     def _limit_to(self, resources: Sequence[str]) -> None:
         assert self._former is not None
         policy = _policy(
-            self._actions, [resources, self._former.names[_SERVED]], openai=self._openai
+            self._actions,
+            [resources, self._former.names[_SERVED]],
+            openai=self._openai,
+            more=self._guests,
         )
         ENDPOINT_POLICY_LENGTH.check(
             least_length(policy, region_of(self._link))
@@ -150,15 +155,50 @@ class LinkPolicy:
         self._resource.policy_document = policy
 
 
-def _account_policy() -> dict[str, Any]:
+class Guests(NamedTuple):
+    """Accounts to which the VPC's subnets are shared: each calls its own endpoints."""
+
+    accounts: Sequence[str] = ()
+    organization: str | None = None
+
+    def statements(self) -> list[dict[str, Any]]:
+        """A wide statement for the accounts, and one for the organization."""
+        statements = []
+        if self.accounts:
+            own = {"StringEquals": {"aws:PrincipalAccount": list(self.accounts)}}
+            statements.append(_guest_statement(self.accounts, own))
+        if self.organization:
+            of_all = {"StringEquals": {"aws:PrincipalOrgID": self.organization}}
+            statements.append(_guest_statement("*", of_all))
+        return statements
+
+
+def _guest_statement(accounts: Sequence[str], condition: dict[str, Any]) -> dict[str, Any]:
+    partition, region, _ = pseudo_parameters()
+    resources: list[str] = []
+    for account in accounts:
+        resources += _runtime_resources(Own(partition, region, account))
+    actions = (_EVERY_INVOKE_ACTION,)
+    return allow(actions, resources, principal={"AWS": "*"}, condition=condition)
+
+
+def _runtime_resources(own: Own) -> list[str]:
+    return [own.arn("sagemaker", f"{kind}/*") for kind in ("endpoint", "inference-component")]
+
+
+def _account_policy(guests: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Every call that the runtime's name answers, for this account's principals: what callers need
     who came by another way until private DNS led them here."""
-    resources = [arn("sagemaker", "endpoint/*"), arn("sagemaker", "inference-component/*")]
-    return _policy((_EVERY_INVOKE_ACTION,), [resources], openai=True)
+    resources = _runtime_resources(Own(*pseudo_parameters()))
+    return _policy((_EVERY_INVOKE_ACTION,), [resources], openai=True, more=guests)
 
 
 def _policy(
-    actions: Sequence[str], resources: Sequence[Sequence[str]], *, openai: bool
+    actions: Sequence[str],
+    resources: Sequence[Sequence[str]],
+    *,
+    openai: bool,
+    more: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     own = {"StringEquals": {"aws:PrincipalAccount": pseudo_parameters()[2]}}
     statements = [
@@ -168,4 +208,4 @@ def _policy(
         statements.append(
             allow([CALL_WITH_BEARER_TOKEN], "*", principal={"AWS": "*"}, condition=own)
         )
-    return document(*statements)
+    return document(*statements, *more)

@@ -13,8 +13,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
-from ..facts.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
-from ..facts.rules import NOT_A_CLIENT_ZONE
+from ..facts.limits import ACCOUNT, MAX_INSTANCES, SUBNET_PREFIX_LENGTH
+from ..facts.rules import ENDPOINTS_ARE_THE_OWNERS, NOT_A_CLIENT_ZONE
 from ..facts.subnets import network_blocks
 from ..facts.zones import check_zones_in_region, zone_name_of
 from ..options.argument_kinds import checked_arguments
@@ -34,7 +34,7 @@ from ..synthesis.lambda_functions import custom_resource_function
 from ..synthesis.policy_documents import for_flow_logs, trust
 from ..synthesis.role_rights import RightsBefore, RoleRights
 from ..synthesis.safeguards import log_group, safeguards_of, writing_logs
-from ..synthesis.template_values import is_token, pseudo_parameters
+from ..synthesis.template_values import check, is_token, pseudo_parameters
 from .s3_access import S3GatewayPolicy, expect_way_to_s3, let_out_to_s3, reads_from_s3
 from .subnets import FleetRoom, choose_subnets, shared_room
 
@@ -65,6 +65,8 @@ class ZoneAlignedNetwork(Construct):
     client_zones : ClientZones
     own_vpc : bool
         Whether the network made the VPC: then nobody was in it before. Not with :meth:`in_vpc`.
+    owner : str, optional
+        The account that shares the VPC, where that is known to be another one than the stack's.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class ZoneAlignedNetwork(Construct):
     fleet_room: FleetRoom
     data_path: list[IDependable]
     own_vpc: bool = True
+    owner: str | None = None
     _refer: Callable[[], ec2.IVpc]
     s3_prefix_list: ec2.IPrefixList | None
     _s3_policy: S3GatewayPolicy | None = None
@@ -210,6 +213,7 @@ class ZoneAlignedNetwork(Construct):
         subnets: Mapping[str, ec2.ISubnet] | None = None,
         subnet_selection: ec2.SubnetSelection | None = None,
         s3_prefix_list: ec2.IPrefixList | None = None,
+        owner: str | None = None,
     ) -> ZoneAlignedNetwork:
         """Use a VPC that exists: made in the same app, imported by attributes, or looked up.
 
@@ -221,15 +225,17 @@ class ZoneAlignedNetwork(Construct):
             subnets: The subnet of each client zone. By default one subnet per zone is chosen by the zone's name: isolated ones first, then private ones with a way out, never public ones. Needed with zone IDs, and where the VPC does not know its zones' names at synth.
             subnet_selection: Which of the VPC's subnets may be chosen; by default all that are not public. Where a client zone has several of these, a warning says which group was taken.
             s3_prefix_list: As for :class:`ZoneAlignedNetwork`: models then reach S3 alone, whatever else the VPC leads to.
+            owner: The account that shares the VPC's subnets by AWS RAM, twelve digits. By default as a lookup found, else the stack's own. In a shared VPC nothing makes VPC endpoints or changes the owner's security groups.
 
         Raises:
             ConfigurationError: LLE151 when a zone has no subnet (both sides are named),
                 LLE152 when zones and subnets cannot be matched at synth, LLE153 when
                 ``subnets`` names other zones, LLE158 when ``subnet_selection`` is given
-                beside it, LLE159 for one subnet in two zones.
+                beside it, LLE159 for one subnet in two zones, LLE914 for ``owner``.
         """
         network = _NetworkInVpc(scope, id)
         _check_region(network, client_zones)
+        network.owner = _other_owner(network, check(ACCOUNT, owner, path_of(network)), vpc)
         network.vpc_id, network._refer = vpc.vpc_id, lambda: vpc
         network.client_zones = client_zones
         network.subnets = choose_subnets(network, vpc, client_zones, subnets, subnet_selection)
@@ -356,6 +362,12 @@ def interface_endpoint_in(
     private_dns: bool = True,
 ) -> ec2.InterfaceVpcEndpoint:
     """An interface endpoint in the network's subnets; the group says who gets in."""
+    if network.owner is not None:
+        raise ENDPOINTS_ARE_THE_OWNERS.error(
+            got=f"{path_of(scope)}/{id} in a VPC of account {network.owner}",
+            allowed="none of this stack's",
+            where=path_of(scope),
+        )
     return ec2.InterfaceVpcEndpoint(
         scope,
         id,
@@ -411,6 +423,13 @@ class _NetworkInVpc(ZoneAlignedNetwork):
         if not self._expects_way_to_s3 and reads_from_s3(statements):
             self._expects_way_to_s3 = True
             expect_way_to_s3(self, self.vpc, self.subnets)
+
+
+def _other_owner(scope: Construct, stated: str | None, vpc: ec2.IVpc) -> str | None:
+    """The VPC's owner, where that is known to be another account than the stack's."""
+    own = stack_of(scope).account
+    owner = stated or vpc.env.account
+    return None if owner == own or is_token(owner) else owner
 
 
 def _check_region(scope: Construct, client_zones: ClientZones) -> None:

@@ -164,6 +164,7 @@ class NetworkOptions(Options):
 
     Args:
         vpc_id: An existing VPC, looked up at synthesis, instead of a new one.
+        owner: Account that shares the existing VPC's subnets by AWS RAM, twelve digits in quotes. Its interface endpoint is adopted, and its security groups stay as they are. Default: as the lookup finds.
         subnets: The existing VPC's subnet for each client zone; needed with zone IDs. Default: with zone names, one is chosen per zone.
         cidr: IPv4 range of the new VPC. Default: 10.0.0.0/16.
         subnet_prefix_length: Size of the new VPC's subnets. Default: room for the instances of all endpoints, twice for blue/green deployments.
@@ -174,6 +175,7 @@ class NetworkOptions(Options):
     """
 
     vpc_id: Annotated[str | None, Option(VPC_ID, "vpc-0123456789abcdef0")] = None
+    owner: Annotated[str | None, Option(limits.ACCOUNT, "210987654321")] = None
     subnets: Annotated[
         Mapping[str, str] | None,
         Option(
@@ -203,6 +205,7 @@ class NetworkOptions(Options):
             "an existing VPC is used as it is",
         )
         yield from self._needs("subnets", "vpc_id", "subnets belong to an existing VPC")
+        yield from self._needs("owner", "vpc_id", "a VPC of the stack's own is its account's")
         for index, name in enumerate(self.s3_buckets):
             yield from breaches(("s3_buckets", index), check_bucket_name, name, None)
 

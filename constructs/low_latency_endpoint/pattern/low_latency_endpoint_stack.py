@@ -152,6 +152,7 @@ class LowLatencyEndpointStack(Stack):
                 client_zones=zones,
                 subnets=subnets_by_zone(self, vpc, network.subnets) if network.subnets else None,
                 s3_prefix_list=listed,
+                owner=network.owner,
             )
         new_network = ZoneAlignedNetwork(
             self,
@@ -207,7 +208,8 @@ class LowLatencyEndpointStack(Stack):
                     looked_up_vpc(self, vpc_id) for vpc_id in options.hosted_zone_vpc_ids
                 ],
             )
-        for cidr in options.allow_cidrs or (self.network.vpc_cidr,):
+        ranges = options.allow_cidrs or (self.network.vpc_cidr,)
+        for cidr in () if self.network.owner else ranges:
             link.allow_from(ec2.Peer.ipv4(str(cidr)))
         return link
 

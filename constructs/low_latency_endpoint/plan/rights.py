@@ -110,16 +110,23 @@ def hosting(own: Own) -> list[dict[str, Any]]:
 
 
 def making_interfaces(
-    own: Own, vpc_id: str, subnet_ids: Sequence[str], group_ids: Sequence[str]
+    own: Own,
+    vpc_id: str,
+    subnet_ids: Sequence[str],
+    group_ids: Sequence[str],
+    owner: str | None = None,
 ) -> list[dict[str, Any]]:
     """Make network interfaces in these subnets with these groups, hand over and delete those of
     this VPC; same source.
 
     That both actions know the interface's VPC is in
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html. Its
-    owner may be another account, which shares it. To whom interfaces are handed over
-    (``ec2:AuthorizedService``) SageMaker does not document.
+    owner may be another account, which shares its subnets, and maybe groups; interfaces are their
+    maker's (https://docs.aws.amazon.com/vpc/latest/userguide/vpc-share-limitations.html). To whom
+    interfaces are handed over (``ec2:AuthorizedService``) SageMaker does not document.
     """
+    theirs = own if owner is None else own._replace(account=owner)
+    groups = [f"security-group/{group_id}" for group_id in group_ids]
     vpc = f"arn:{own.partition}:ec2:{own.region}:*:vpc/{vpc_id}"
     return [
         allow(
@@ -131,8 +138,9 @@ def making_interfaces(
             ["ec2:CreateNetworkInterface"],
             [
                 own.arn("ec2", _INTERFACES),
-                *(own.arn("ec2", f"subnet/{subnet_id}") for subnet_id in subnet_ids),
-                *(own.arn("ec2", f"security-group/{group_id}") for group_id in group_ids),
+                *(theirs.arn("ec2", f"subnet/{subnet_id}") for subnet_id in subnet_ids),
+                *(own.arn("ec2", group) for group in groups),
+                *(theirs.arn("ec2", group) for group in groups if owner is not None),
             ],
         ),
     ]

@@ -289,6 +289,7 @@ def _hosted(
         settings.network.vpc_id or _IDS["vpc"],
         [stated.get(zone, _IDS["subnet"]) for zone in zones],
         [_IDS["security-group"]],
+        settings.other_owner,
     )
     needed: list[Statement] = []
     for statement in _of_model(settings, endpoint, further):

@@ -19,7 +19,12 @@ from ..facts.homes import Home
 from ..facts.images import known_dlc_account
 from ..facts.limits import INSTANCE_TYPE
 from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
-from ..facts.rules import HOSTED_ZONE_IN_OWN_VPC, SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
+from ..facts.rules import (
+    ENDPOINTS_ARE_THE_OWNERS,
+    HOSTED_ZONE_IN_OWN_VPC,
+    SUBNET_OF_TWO_ZONES,
+    SUBNETS_OF_OTHER_ZONES,
+)
 from ..facts.s3_names import bucket_of, check_bucket
 from ..facts.subnets import plan_subnets
 from ..facts.warm_up_rules import keep_warm_threshold
@@ -30,6 +35,7 @@ from ..options.rules import (
     AT_LEAST_ONE,
     ENDPOINT_KEY,
     ENDPOINT_NAME_TWICE,
+    EXCLUDES_ANOTHER,
     NEEDS_ANOTHER,
     NO_SUCH_ENDPOINT,
     STACK_HAS_THE_NAME,
@@ -328,6 +334,34 @@ class Settings(Options):
                 allowed="interface_endpoint_id with network.vpc_id",
                 what="an interface endpoint that exists lies in a VPC that exists",
                 fix="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.",
+            )
+
+    @property
+    def other_owner(self) -> str | None:
+        """The account that shares the VPC, where the file says that it is another one."""
+        owner = self.network.owner
+        return None if owner == self.account else owner
+
+    def _rules_of_owner(self) -> Iterator[Finding]:
+        """In a VPC of another account its interface endpoint is used, as it is."""
+        if self.other_owner is None:
+            return
+        link = self.private_link
+        if not link._states("interface_endpoint_id"):
+            yield finding(
+                ENDPOINTS_ARE_THE_OWNERS,
+                *("network", "owner"),
+                got=f"a VPC of account {self.other_owner}, no interface_endpoint_id",
+                allowed="private_link.interface_endpoint_id of the owner's",
+            )
+        if link._states("allow_cidrs"):
+            yield finding(
+                EXCLUDES_ANOTHER,
+                *("private_link", "allow_cidrs"),
+                got="allow_cidrs beside network.owner",
+                allowed="network.owner without allow_cidrs",
+                what="the security group is the owner's, who lets callers in",
+                fix="Remove allow_cidrs; let the owner open port 443 for these ranges.",
             )
 
     def _rules_of_hosted_zones(self) -> Iterator[Finding]:

@@ -60,9 +60,7 @@ def shared_parts(settings: Settings, policies: Mapping[RolePolicy, str | None]) 
         zones=len(settings.client_zones.zones),
         own_vpc=network.vpc_id is None,
         flow_log=network.flow_log is not None,
-        adopted_rules=len(set(link.allow_cidrs or ("the VPC's",))) * _ports(settings)
-        if link.interface_endpoint_id
-        else None,
+        adopted_rules=_adopted_rules(settings) if link.interface_endpoint_id else None,
         sagemaker_api=link.sagemaker_api,
         hosted_zone=bool(link.hosted_zone_vpc_ids),
         confirms=any(endpoint.confirm_updates for endpoint in settings.endpoints.values()),
@@ -180,6 +178,13 @@ def _compares_names(settings: Settings) -> bool:
     """Whether a canary knows the zonal names, and callers use the runtime's own."""
     link = settings.private_link
     return link.interface_endpoint_id is None and link.takes_the_name
+
+
+def _adopted_rules(settings: Settings) -> int:
+    """Rules in the security group of an adopted interface endpoint, unless that is its owner's."""
+    if settings.other_owner is not None:
+        return 0
+    return len(set(settings.private_link.allow_cidrs or ("the VPC's",))) * _ports(settings)
 
 
 def _ports(settings: Settings) -> int:

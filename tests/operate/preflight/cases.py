@@ -96,6 +96,9 @@ NO_REGION = {  # which the file does not say: else it is refused already
 }
 
 
+shared_vpc = {"ec2.DescribeVpcs": {"Vpcs": [{"OwnerId": "210987654321"}]}}
+
+
 def stated_roles(**accounts: str) -> dict[str, Any]:
     """Stated roles by what they are for, and whose they are, which the file does not compare."""
     return {
@@ -478,6 +481,13 @@ CASES = [
     ),
     # Also where the callers' own VPC is new, or has the name left alone.
     fails("LLP203", f"{ZONE} & {OTHER_VPC}", FOR_OTHERS | {"network": None}, hosted(ZONE)),
+    unknown(
+        "LLP204",
+        "of account 210987654321 & Ask the owner",
+        ADOPTED,
+        {"network.owner": "210987654321"},
+        no("ec2.DescribeVpcEndpoints", "InvalidVpcEndpointId.NotFound"),
+    ),
     passes("LLP204", f"{RUNTIME} & private DNS on", ADOPTED, links(link())),
     fails(
         "LLP204",
@@ -577,6 +587,12 @@ CASES = [
     unknown("LLP209", "nobody is in what was read", flow_log(), flows()),
     unknown("LLP209", "logs:FilterLogEvents", flow_log(), refused("logs.FilterLogEvents")),
     # --- the VPC and its subnets
+    passes("LLP210", "is this account's"),
+    passes("LLP210", "of account 210987654321 & adopted", ADOPTED, shared_vpc),
+    passes("LLP210", "adopted", ADOPTED, {"network.owner": "210987654321"}, shared_vpc),
+    fails("LLP210", "which shares it & network.owner: '210987654321'", shared_vpc),
+    fails("LLP210", "not of 999999999999", ADOPTED, {"network.owner": "999999999999"}),
+    unknown("LLP210", "LLP205", no("ec2.DescribeVpcs", "InvalidVpcID.NotFound")),
     passes("LLP205", "hostnames on"),
     passes("LLP205", "enableDnsHostnames off & private DNS alone", LEFT_ALONE, NO_HOSTNAMES),
     fails("LLP205", "enableDnsHostnames off", NO_HOSTNAMES),

@@ -220,6 +220,7 @@ WORLD: dict[str, Any] = {
     },
     "ec2.DescribeVpcEndpoints": endpoints(S3_GATEWAY),
     "route53.ListHostedZonesByVPC": {"HostedZoneSummaries": []},
+    "ec2.DescribeVpcs": {"Vpcs": [{"OwnerId": ACCOUNT}]},
     "ec2.DescribeVpcAttribute": vpc_attribute(),
     "ec2.DescribeSubnets": {"Subnets": [subnet(zone) for zone in SUBNETS]},
     "ec2.DescribeRouteTables": {"RouteTables": [route_table()]},

@@ -157,6 +157,13 @@ def adopted_endpoint(context: PreflightContext) -> Iterator[Outcome]:
     if endpoint_id is None:
         return
     endpoint = adopted_interface_endpoint(context.account, endpoint_id)
+    if endpoint is None and context.settings.other_owner is not None:
+        yield unknown(
+            f"EC2 does not list {endpoint_id} here: it is of account {context.settings.other_owner}",
+            "Ask the owner that it serves SageMaker Runtime in each client zone, and lets in this "
+            "account's callers and endpoints.",
+        )
+        return
     if endpoint is None:
         yield failed(
             f"{endpoint_id} does not exist in {context.account.region}",

@@ -135,6 +135,37 @@ def vpc_dns(context: PreflightContext) -> Outcome | None:
     return passed(f"{vpc_id}: DNS support and DNS hostnames on")
 
 
+@check(
+    "LLP210",
+    "The VPC is this account's, or its owner's interface endpoint is adopted",
+    how="`OwnerId` of the VPC: where another account shares it by AWS RAM, only that one makes VPC endpoints.",
+    source="/vpc/latest/userguide/vpc-share-limitations.html",
+)
+def vpc_owner(context: PreflightContext) -> Outcome | None:
+    settings, account = context.settings, context.account
+    vpc_id = settings.network.vpc_id
+    if vpc_id is None:
+        return None
+    answer = account.read("ec2", "describe_vpcs", ("InvalidVpcID.NotFound",), VpcIds=[vpc_id])
+    if answer is None:
+        return unknown("the VPC does not exist: see LLP205")
+    owner, own = answer["Vpcs"][0].get("OwnerId", ""), account.account_id()
+    stated = settings.network.owner
+    if stated is not None and stated != owner:
+        return failed(
+            f"{vpc_id} is of account {owner}, not of {stated}", "Correct `network.owner`."
+        )
+    if owner == own:
+        return passed(f"{vpc_id} is this account's")
+    if settings.private_link.interface_endpoint_id is None:
+        return failed(
+            f"{vpc_id} is of account {owner}, which shares it: only the owner makes VPC endpoints",
+            f"Set `network.owner: '{owner}'`, and name the owner's interface endpoint in "
+            "`private_link.interface_endpoint_id`.",
+        )
+    return passed(f"{vpc_id} is of account {owner}, whose interface endpoint is adopted")
+
+
 def _subnets_by_zone(context: PreflightContext) -> Iterator[tuple[str, list[Subnet]]]:
     """The subnets of each client zone: those that are named, or those the lookup may choose."""
     network = context.settings.network

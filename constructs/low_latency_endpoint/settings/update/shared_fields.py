@@ -240,6 +240,7 @@ SHARED_FIELDS: Mapping[str, _Shared] = {
     "account": _another_stack,
     "client_zones": _zones,
     "network.vpc_id": subnets,
+    "network.owner": _in_place("whose subnets the models' roles name, and who opens groups"),
     "network.subnets": subnets,
     "network.cidr": subnets,
     "network.subnet_prefix_length": subnets,
