@@ -23,7 +23,7 @@ from tests.refusals import refused
 from .account import ROLE, faults
 
 OUT = "s3://my-bucket/llama-awq/"
-IMAGE = "763104351884.dkr.ecr.us-west-2.amazonaws.com/djl-inference:0.28.0-lmi10.0.0-cu124"
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.28.0-lmi10.0.0-cu124"
 HEAD = """\
 # the team's language model
 client_zones: {ids: [use1-az1, use1-az2]}
