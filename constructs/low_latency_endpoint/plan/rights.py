@@ -263,14 +263,16 @@ def sending_dead_letters(queue_arn: str, key_arn: str | None) -> list[dict[str, 
 
 
 def being_in_vpc(own: Own) -> list[dict[str, Any]]:
-    """Lambda may manage interfaces with the role; code that runs with it may not."""
+    """Lambda may manage interfaces with the role; code that runs with it may only look at them."""
     # https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html: the key is
-    # present only in requests that come from within a function.
+    # present only in requests that come from within a function. The function that waits for
+    # SageMaker's interfaces looks at them, maybe with the same role.
+    changing = [action for action in _INTERFACE_ACTIONS if not action.startswith("ec2:Describe")]
     return [
         allow(_INTERFACE_ACTIONS, "*"),
         {
             "Effect": "Deny",
-            "Action": list(_INTERFACE_ACTIONS),
+            "Action": changing,
             "Resource": "*",
             "Condition": {"ArnLike": {"lambda:SourceFunctionArn": own.arn("lambda", "function:*")}},
         },

@@ -108,7 +108,7 @@ class WarmUpFunction(TreePart):
                     carrier,
                     ["*"],
                     reason="Lambda puts the function into the VPC with these and knows the "
-                    "interfaces only afterwards; the function's own code is denied them.",
+                    "interfaces only afterwards; the function's own code may only describe them.",
                 )
         self.function = lambda_.CfnFunction(
             self,
