@@ -37,6 +37,7 @@ def below(place: str, **values: Any) -> Changes:
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ROLE = "arn:aws:iam::123456789012:role/one"
+CODE_SIGNING = "arn:aws:lambda:us-east-1:123456789012:code-signing-config:csc-0123456789abcdef0"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
 LOGIN = "arn:aws:lambda:us-east-1:123456789012:function:%s"
 VPCS = [f"vpc-0fedcba987654321{number}" for number in range(2)]
@@ -174,6 +175,12 @@ SHARED: list[Row] = [
         {"safeguards.log_retention_days": 365},
         {"safeguards.function_role_arn": ROLE},
         {"safeguards.flow_log_role_arn": ROLE},
+        {
+            "safeguards.function_subnet_ids": ["subnet-0123456789abcdef0"],
+            "safeguards.function_security_group_ids": ["sg-0123456789abcdef0"],
+        },
+        {"safeguards.code_signing_config_arn": CODE_SIGNING},
+        {"safeguards.wait_for_interfaces": False},
         {"tags.team": "nlp"},
         # What holds where nothing is stated, and what only costs.
         {

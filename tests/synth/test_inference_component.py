@@ -131,7 +131,9 @@ def test_how_instances_are_released(new_stack, parts, template_of, stated, polic
 def test_a_component_without_a_gpu_is_warned_of_on_gpus(made):
     made.component("Cpu")
     made.component("Gpu", accelerators=1)
-    assert "reserves no accelerator of ml.g5.12xlarge" in str(warnings_in(made.stack.node.find_child("Cpu")))
+    assert "reserves no accelerator of ml.g5.12xlarge" in str(
+        warnings_in(made.stack.node.find_child("Cpu"))
+    )
     assert "accelerator" not in str(warnings_in(made.stack.node.find_child("Gpu")))
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
 from low_latency_endpoint import (
     AlarmTopic,
+    CanaryOptions,
     ConfigurationOptions,
     CoreDump,
     DataCapture,
@@ -224,3 +228,60 @@ def test_a_retention_that_cloudwatch_logs_does_not_have():
 def test_a_token_is_left_to_the_deployment(stack):
     days = cdk.CfnParameter(stack, "Days", type="Number").value_as_number
     assert Safeguards(log_retention_days=days).log_retention_days == days
+
+
+SIGNING = "arn:aws:lambda:us-east-1:123456789012:code-signing-config:csc-0123456789abcdef0"
+
+
+@pytest.mark.parametrize("of_app", [False, True], ids=["by ID", "of the app"])
+@pytest.mark.parametrize("given_role", [False, True], ids=["own roles", "given role"])
+def test_every_function_is_in_a_vpc_and_signed(stack, parts, template_of, of_app, given_role):
+    """For accounts whose guardrails refuse a function without VpcConfig, or without a signature.
+
+    Lambda developer guide, "Giving Lambda functions access to resources in an Amazon VPC": the role
+    must be able to create, describe and delete network interfaces.
+    """
+    subnet, group = "subnet-0123456789abcdef9", "sg-0123456789abcdef9"
+    placed = {"function_subnet_ids": [subnet], "function_security_group_ids": [group]}
+    if of_app:
+        placed = {
+            "function_subnets": [ec2.Subnet.from_subnet_id(stack, "Shared", subnet)],
+            "function_security_groups": [
+                ec2.SecurityGroup.from_security_group_id(stack, "Functions", group)
+            ],
+        }
+    role = {"function_role_arn": f"arn:aws:iam::{ACCOUNT}:role/functions"} if given_role else {}
+    Safeguards(code_signing_config_arn=SIGNING, **placed, **role).apply_to(stack)
+    fill(stack, parts, canary=CanaryOptions(payload=WarmUpPayload(data={"a": 1})))
+    template = template_of(stack)
+    functions = template.of_type("AWS::Lambda::Function")
+    # default group, former names, drain, check, controller; sender and two zones of the canary
+    assert len(functions) == 8
+    subnets = [str(function["VpcConfig"]["SubnetIds"]) for function in functions.values()]
+    assert subnets.count(str([subnet])) == 5
+    assert {function["CodeSigningConfigArn"] for function in functions.values()} == {SIGNING}
+    policies = [template.of_type(f"AWS::IAM::{kind}").values() for kind in ("Policy", "Role")]
+    creating = [each for each in chain(*policies) if "ec2:CreateNetworkInterface'" in str(each)]
+    of_model = 1  # the model's role makes interfaces too
+    # On one role the right, and the denial to code, stand once, in a policy each.
+    assert len(creating) == of_model + (2 if given_role else 8)
+
+
+def test_a_stack_need_not_wait_for_interfaces(stack, parts, template_of):
+    Safeguards(wait_for_interfaces=False).apply_to(stack)
+    fill(stack, parts)
+    template = template_of(stack)
+    assert not template.of_type("Custom::DrainedInterfaces")
+    assert not [name for name in template.of_type("AWS::Lambda::Function") if "Drain" in name]
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"function_subnet_ids": ["subnet-0123456789abcdef9"]},
+        {"function_security_group_ids": ["sg-0123456789abcdef9"]},
+    ],
+)
+def test_subnets_and_security_groups_go_together(stated):
+    with refused("LLE928"):
+        Safeguards(**stated)

@@ -33,6 +33,7 @@ from ..synthesis.construct_tree import TreePart, path_of, stack_of
 from ..synthesis.lambda_functions import shared_function
 from ..synthesis.policy_documents import for_hosting
 from ..synthesis.role_rights import RightsBefore, RoleRights
+from ..synthesis.safeguards import safeguards_of
 from ..synthesis.template_values import pseudo_parameters
 from .model_interface import IModel
 
@@ -170,7 +171,10 @@ class HostedInNetwork(IModel):
         )
         self._needed += network.data_path
         self._waiting: list[Construct] = []
-        if role is None or getattr(role.node.scope, "shape", "") != "inference-component":
+        of_host = (
+            role is not None and getattr(role.node.scope, "shape", "") == "inference-component"
+        )
+        if safeguards_of(self).wait_for_interfaces and not of_host:
             drained = _DrainedInterfaces(
                 self,
                 "Drained",

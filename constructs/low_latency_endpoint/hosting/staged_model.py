@@ -26,7 +26,7 @@ from ..plan.pinned_model import (
 from ..plan.rights import STAGED_PREFIXES, decrypting, reading, reading_secret, staging
 from ..synthesis.annotations import acknowledge_wildcard_resources
 from ..synthesis.construct_tree import TreePart, only_child, path_below, stack_of
-from ..synthesis.lambda_functions import function_runtime, package_asset
+from ..synthesis.lambda_functions import function_properties, package_asset
 from ..synthesis.safeguards import (
     FunctionRole,
     key_arn_of,
@@ -248,14 +248,21 @@ def _bucket_of_stack(scope: Construct, removal_policy: RemovalPolicy) -> s3.IBuc
 
 
 class _StagingFunction(TreePart):
-    """Copies files from the Hub into buckets. Runs outside the VPC: the Hub is in the internet."""
+    """Copies files from the Hub into buckets. Runs outside the client zones' subnets: the Hub is in the internet."""
 
     def __init__(self, stack: Stack, guards: Safeguards) -> None:
         super().__init__(stack, _STAGING)
         guards.apply_to(self)  # and so to the models below it
         code = package_asset(self, Path(hugging_face.__file__).parent / _PACKAGE)
         group = log_group(self, guards, days=30)
-        self._role = FunctionRole(self, guards, "log", writing_logs(guards, group))
+        properties = function_properties(self, guards)
+        self._role = FunctionRole(
+            self,
+            guards,
+            "log",
+            writing_logs(guards, group),
+            in_vpc=properties["vpc_config"] is not None,
+        )
         function = lambda_.CfnFunction(
             self,
             "Function",
@@ -268,7 +275,7 @@ class _StagingFunction(TreePart):
             memory_size=_MEMORY_MIB,
             timeout=_TIMEOUT_SECONDS,
             logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
-            **function_runtime(self),
+            **properties,
         )
         if self._role.before:
             function.node.add_dependency(*self._role.before)

@@ -173,6 +173,13 @@ ROLE_ARN = _arn(
     r":\d{12}:role/(?:[\w+=,.@\-]+/)*[\w+=,.@\-]{1,64}",
     "arn:aws:iam::123456789012:role/model-role",
 )
+CODE_SIGNING_ARN = _arn(
+    "LLE955",
+    "the code signing configuration's ARN",
+    "lambda",
+    r"[a-z0-9\-]+:\d{12}:code-signing-config:csc-[a-z0-9]{17}",
+    "arn:aws:lambda:us-east-1:123456789012:code-signing-config:csc-0123456789abcdef0",
+)
 FUNCTION_ARN = _arn(
     "LLE948",
     "the function's ARN",

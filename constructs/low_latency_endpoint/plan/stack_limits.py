@@ -140,6 +140,7 @@ class SharedParts:
     sagemaker_api: bool  # whether there is an interface endpoint for SageMaker's API
     hosted_zone: bool  # whether other VPCs get a private hosted zone
     confirms: bool  # whether the update of an endpoint is confirmed
+    waits: bool = True  # whether deletion waits for SageMaker's network interfaces
     # whether the models' way out is a prefix list, which takes a rule of its own
     s3_prefix_list: bool = False
     # of each model of the Hugging Face Hub that is staged: in how many calls
@@ -173,8 +174,7 @@ class SharedParts:
             count += 2 + self.sagemaker_api + 2 * self.hosted_zone
         else:
             count += self.adopted_rules
-        count += function  # waits for network interfaces
-        return count + function * self.confirms
+        return count + function * (self.waits + self.confirms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +183,7 @@ class EndpointParts:
 
     new_role: bool  # whether the model's role is made here
     confirms: bool
+    waits: bool = True  # as for :class:`SharedParts`
     scales: int  # how many variants scale, and how many have step scaling beside target tracking
     steps: int
     dashboard: bool
@@ -211,7 +212,7 @@ class EndpointParts:
     def resources(self) -> int:
         """Resources of the endpoint."""
         count = 2  # configuration, endpoint
-        count += self.models * (2 + self.new_role)  # and the wait for its network interfaces
+        count += self.models * (1 + self.waits + self.new_role)
         count += self.role_policies
         count += self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
         count += (

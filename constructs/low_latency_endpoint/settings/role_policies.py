@@ -81,10 +81,11 @@ def function_rights(settings: Settings, own: Own) -> Iterator[Rights]:
         yield from stack.function(("FormerNames",), [])
     for key, endpoint in settings.endpoints.items():
         yield from _staging(stack, key)
-        drain = ("LowLatencyEndpointDrain",)
         looking = looking_at_stack(stack.id)
-        yield from stack.function(drain, [looking_at_interfaces(), looking])
-        yield stack.also(drain, [calling_function(stack.arn(*drain, "Function"))], None)
+        if settings.safeguards.wait_for_interfaces:
+            drain = ("LowLatencyEndpointDrain",)
+            yield from stack.function(drain, [looking_at_interfaces(), looking])
+            yield stack.also(drain, [calling_function(stack.arn(*drain, "Function"))], None)
         if endpoint.confirm_updates:
             check = ("EndpointServingCheck",)
             yield from stack.function(check, [looking])
@@ -114,7 +115,12 @@ class _Stack:
         return self.own.arn("sagemaker", f"endpoint/{stated or made[-_LONGEST_ENDPOINT:]}")
 
     def function(
-        self, ids: tuple[str, ...], statements: Sequence[Statement], key: str | None = None
+        self,
+        ids: tuple[str, ...],
+        statements: Sequence[Statement],
+        key: str | None = None,
+        *,
+        in_client_zone: bool = False,
     ) -> Iterator[Rights]:
         """What a function may do from the start, and write its log."""
         logs = writing_log(
@@ -124,6 +130,8 @@ class _Stack:
         )
         # Of all that a function is made with, only the length and what is equal matter here.
         both = [*statements, *logs]
+        if in_client_zone or self.settings.safeguards.function_subnet_ids:
+            both += being_in_vpc(self.own)
         if self._stated is not None:
             of_one, of_all = on_stated_role(both, ("*", self.id, self.key_arn))
             yield Rights(self._stated, of_one, key)
@@ -162,7 +170,7 @@ def _canary(stack: _Stack, key: str) -> Iterator[Rights]:
     dead_letters = sending_dead_letters(queue, stack.key_arn)
     for zone in stack.settings.client_zones.zones:
         ids = (key, "Canary", f"Zone-{zone}")
-        yield from stack.function(ids, [*dead_letters, *being_in_vpc(stack.own)], key)
+        yield from stack.function(ids, dead_letters, key, in_client_zone=True)
         yield stack.also(ids, [calling_endpoint(stack.endpoint(key))], key)
 
 
@@ -171,7 +179,7 @@ def _warm_up(stack: _Stack, key: str) -> Iterator[Rights]:
         stack.arn(key, "WarmUp", "DeadLetters", "Queue"), stack.key_arn
     )
     sender, controller = (key, "WarmUp", "Sender"), (key, "WarmUp", "Controller")
-    yield from stack.function(sender, [*dead_letters, *being_in_vpc(stack.own)], key)
+    yield from stack.function(sender, dead_letters, key, in_client_zone=True)
     yield stack.also(sender, [calling_endpoint(stack.endpoint(key))], key)
     calls = calling_function(stack.arn(*sender, "Function"))
     looks = looking_at_stack(stack.id)

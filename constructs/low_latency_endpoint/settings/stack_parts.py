@@ -63,6 +63,7 @@ def shared_parts(settings: Settings, policies: Mapping[RolePolicy, str | None]) 
         adopted_rules=_adopted_rules(settings) if link.interface_endpoint_id else None,
         sagemaker_api=link.sagemaker_api,
         hosted_zone=bool(link.hosted_zone_vpc_ids),
+        waits=settings.safeguards.wait_for_interfaces,
         confirms=any(endpoint.confirm_updates for endpoint in settings.endpoints.values()),
         s3_prefix_list=network.s3_prefix_list is not None,
         staged_calls=list(staged.values()),
@@ -103,6 +104,7 @@ def endpoint_parts(
     return EndpointParts(
         new_role=endpoint.role_arn is None,
         confirms=endpoint.confirm_updates,
+        waits=settings.safeguards.wait_for_interfaces,
         scales=sum(variant.plan.scaling is not None for variant in variants),
         steps=sum(variant.plan.request.scaling.steps is not None for variant in variants),
         dashboard=endpoint.dashboard,

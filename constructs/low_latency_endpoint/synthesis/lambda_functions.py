@@ -26,7 +26,28 @@ _SOURCES = Path(__file__).parent / "custom_resource_functions"
 _ELSEWHERE = ("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-")
 
 
-def function_runtime(scope: Construct) -> dict[str, Any]:
+def function_properties(scope: Construct, guards: Safeguards) -> dict[str, Any]:
+    """What all functions have: runtime, architecture, and what the safeguards ask for."""
+    return {
+        **_runtime(scope),
+        "code_signing_config_arn": guards.code_signing_config_arn,
+        "vpc_config": vpc_config(guards),
+    }
+
+
+def vpc_config(guards: Safeguards) -> lambda_.CfnFunction.VpcConfigProperty | None:
+    """The subnets and groups that the safeguards state for functions outside the client zones."""
+    subnets = [subnet.subnet_id for subnet in guards.function_subnets]
+    groups = [group.security_group_id for group in guards.function_security_groups]
+    subnet_ids = [*guards.function_subnet_ids, *subnets]
+    if not subnet_ids:
+        return None
+    return lambda_.CfnFunction.VpcConfigProperty(
+        subnet_ids=subnet_ids, security_group_ids=[*guards.function_security_group_ids, *groups]
+    )
+
+
+def _runtime(scope: Construct) -> dict[str, Any]:
     """The newest runtime on Graviton in the partition ``aws`` (and where the Region is not known);
     in others, which get both later, the runtime before and x86."""
     region = region_of(scope)
@@ -82,7 +103,14 @@ def custom_resource_function(
     that it needs no bootstrapped account, and AWS puts its ``cfnresponse`` beside it."""
     guards = safeguards or safeguards_of(scope)
     group = log_group(scope, guards, days=7)
-    role = FunctionRole(scope, guards, "act", [*statements, *writing_logs(guards, group)])
+    properties = function_properties(scope, guards)
+    role = FunctionRole(
+        scope,
+        guards,
+        "act",
+        [*statements, *writing_logs(guards, group)],
+        in_vpc=properties["vpc_config"] is not None,
+    )
     if wildcards:
         for carrier in role.carriers:
             acknowledge_wildcard_resources(carrier, ["*"], reason=wildcards)
@@ -98,7 +126,7 @@ def custom_resource_function(
         memory_size=256,
         timeout=timeout_seconds,
         logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
-        **function_runtime(scope),
+        **properties,
     )
     if role.before:
         function.node.add_dependency(*role.before)

@@ -14,13 +14,14 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IDependable
 
 from ..options.safeguards import APPLIED, APPLIED_SOMEWHERE, Safeguards
-from ..plan.rights import LOG_KEY_ACTIONS, allow, on_stated_role, writing_log
-from .annotations import acknowledge
+from ..plan.rights import LOG_KEY_ACTIONS, Own, allow, being_in_vpc, on_stated_role, writing_log
+from .annotations import acknowledge, acknowledge_wildcard_resources
 from .arns import arn
 from .construct_tree import node_of, root_of, stack_of
 from .homes import check_home
 from .policy_documents import trust
 from .role_rights import RightsBefore, RoleRights
+from .template_values import pseudo_parameters
 
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
@@ -110,8 +111,11 @@ class FunctionRole:
         statements: Sequence[Mapping[str, Any]],
         *,
         owner: IConstruct | None = None,
+        in_vpc: bool = False,
     ) -> None:
         self._owner = owner
+        if in_vpc:
+            statements = [*statements, *being_in_vpc(Own(*pseudo_parameters()))]
         self.arn: str
         self.carriers: list[IConstruct]  # of the statements
         self.before: list[IDependable]  # beside the role, what a function needs before it runs
@@ -135,6 +139,13 @@ class FunctionRole:
             ]
             self.arn, self.carriers = given.role_arn, list(policies)
             self.before = [*policies, RightsBefore.of(scope, given)]
+        for carrier in self.carriers if in_vpc else ():
+            acknowledge_wildcard_resources(
+                carrier,
+                ["*"],
+                reason="Lambda puts the function into the VPC with these and knows the "
+                "interfaces only afterwards; the function's own code may only describe them.",
+            )
 
     def also(
         self,

@@ -17,12 +17,11 @@ from constructs import Construct
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
 from ..options.warm_up import WarmUpPayload
-from ..plan.rights import Own, being_in_vpc, document, sending_dead_letters
-from ..synthesis.annotations import acknowledge, acknowledge_wildcard_resources
+from ..plan.rights import document, sending_dead_letters
+from ..synthesis.annotations import acknowledge
 from ..synthesis.construct_tree import TreePart
-from ..synthesis.lambda_functions import function_runtime, package_asset
+from ..synthesis.lambda_functions import function_properties, package_asset
 from ..synthesis.safeguards import FunctionRole, key_arn_of, log_group, safeguards_of, writing_logs
-from ..synthesis.template_values import pseudo_parameters
 
 _PACKAGE = "warm_up_function"
 
@@ -99,17 +98,11 @@ class WarmUpFunction(TreePart):
             *writing_logs(guards, group),
             *sending_dead_letters(dead_letters.arn, key_arn_of(guards)),
         ]
+        properties = function_properties(self, guards)
         if vpc is not None:
-            standing += being_in_vpc(Own(*pseudo_parameters()))
-        self.role = FunctionRole(self, guards, "warm-up", standing, owner=self)
-        if vpc is not None:
-            for carrier in self.role.carriers:
-                acknowledge_wildcard_resources(
-                    carrier,
-                    ["*"],
-                    reason="Lambda puts the function into the VPC with these and knows the "
-                    "interfaces only afterwards; the function's own code may only describe them.",
-                )
+            properties["vpc_config"] = vpc
+        in_vpc = properties["vpc_config"] is not None
+        self.role = FunctionRole(self, guards, "warm-up", standing, owner=self, in_vpc=in_vpc)
         self.function = lambda_.CfnFunction(
             self,
             "Function",
@@ -123,13 +116,12 @@ class WarmUpFunction(TreePart):
             timeout=timeout_seconds,
             environment=lambda_.CfnFunction.EnvironmentProperty(variables=dict(environment)),
             kms_key_arn=key_arn_of(guards),
-            vpc_config=vpc,
             dead_letter_config=lambda_.CfnFunction.DeadLetterConfigProperty(
                 target_arn=dead_letters.arn
             ),
             reserved_concurrent_executions=reserved_concurrency,
             logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
-            **function_runtime(self),
+            **properties,
         )
         self.function.node.add_dependency(*self.role.before)
         lambda_.CfnEventInvokeConfig(

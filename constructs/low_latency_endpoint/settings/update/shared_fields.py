@@ -288,6 +288,12 @@ SHARED_FIELDS: Mapping[str, _Shared] = {
     "safeguards.log_retention_days": _in_place("the log groups' retention"),
     "safeguards.function_role_arn": _in_place("the functions' roles"),
     "safeguards.flow_log_role_arn": _flow_log_role,
+    "safeguards.function_subnet_ids": _in_place("the functions' subnets, and their roles"),
+    "safeguards.function_security_group_ids": _in_place("the functions' security groups"),
+    "safeguards.code_signing_config_arn": _in_place("the functions' code signing"),
+    "safeguards.wait_for_interfaces": _in_place(
+        "whether deleting the stack waits for SageMaker's network interfaces, or has to be repeated"
+    ),
     "tags": _in_place("the tags"),
     "prices": _always(
         Effect.NOTHING, "prices change what the plan says of costs, and nothing of the stack"
