@@ -84,6 +84,14 @@ def test_the_result_of_a_failure(aws, stack):
     assert raised.value.reason == failed.failure_reason
 
 
+def test_the_result_of_a_failure_with_more_events_than_a_page_has(stack):
+    topics = {f"T{n}": {"Type": "AWS::SNS::Topic"} for n in range(30)}
+    bad = {**resource_of("AWS::SNS::Topic", TopicName="a b"), "DependsOn": [*topics]}
+    failed = stack.of(**topics, Bad=bad, expect_failure=True)
+    assert len(failed.events) > 100
+    assert failed.failure_reason.startswith("Bad: ")
+
+
 def test_a_missing_parameter_is_refused(stack):
     template = {
         "Parameters": {"P": {"Type": "String"}},

@@ -138,8 +138,8 @@ def _wait(cloudformation: Any, stack_id: str, timeout: float) -> str:
 
 
 def _events(cloudformation: Any, stack_id: str) -> list[dict[str, Any]]:
-    newest_first = cloudformation.describe_stack_events(StackName=stack_id)["StackEvents"]
-    return list(reversed(newest_first))
+    pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack_id)
+    return list(reversed(pages.build_full_result()["StackEvents"]))
 
 
 def _failure(events: list[dict[str, Any]]) -> str | None:

@@ -60,7 +60,8 @@ class NestedStack(ResourceType):
                 raise ServiceError(f"Embedded stack {stack_id} did not finish in {_TIMEOUT:.0f} s")
             time.sleep(0.02)
         if status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "DELETE_COMPLETE"):
-            events = cloudformation.describe_stack_events(StackName=stack_id)["StackEvents"]
+            pages = cloudformation.get_paginator("describe_stack_events")
+            events = pages.paginate(StackName=stack_id).build_full_result()["StackEvents"]
             reasons = [
                 f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason')}"
                 for event in events
