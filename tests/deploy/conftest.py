@@ -20,9 +20,9 @@ def aws() -> Iterator[LocalAws]:
 
 
 @pytest.fixture
-def clean_aws() -> Iterator[LocalAws]:
-    """One that has nothing but images, for each test, and leaves nothing."""
-    options = RuntimeOptions(interfaces_stay=0)
+def clean_aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
+    """One that has nothing but images, for each test, and leaves nothing; a test may add options."""
+    options = RuntimeOptions(interfaces_stay=0, **getattr(request, "param", {}))
     with LocalAws.in_process(region=REGION, runtime=options) as running:
         running.reset()
         for number in range(4):

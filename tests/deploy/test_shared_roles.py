@@ -43,6 +43,9 @@ from tests.deploy.small_stacks import (
 ROLES = f"arn:aws:iam::{ACCOUNT}:role/"
 
 
+IN_BOTH_ORDERS = [{"creation_order": order} for order in ("late", "late-reversed")]
+
+
 @pytest.fixture
 def aws(clean_aws: LocalAws) -> LocalAws:
     return clean_aws
@@ -145,6 +148,7 @@ def test_two_endpoints_are_updated_and_one_is_removed_and_the_other_updated_agai
     assert not policies(app.aws, "functions")
 
 
+@pytest.mark.parametrize("clean_aws", IN_BOTH_ORDERS, indirect=True)
 def test_a_stack_of_two_endpoints_goes_in_one_go(aws, tmp_path):
     """Each model's drain waits for the interfaces of both: they have the group in common."""
     app = App(aws, tmp_path)
