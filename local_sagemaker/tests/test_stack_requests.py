@@ -202,6 +202,8 @@ def test_an_input_that_is_not_emulated_is_refused_by_name(aws, stack):
         "ValidationError",
         "CreateStack with TimeoutInMinutes is not emulated by the local AWS",
     )
+    standard = {"Mode": "STANDARD"}  # as the CDK CLI states it
+    create(StackName=stack.name, TemplateBody=body, DeploymentConfig=standard)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

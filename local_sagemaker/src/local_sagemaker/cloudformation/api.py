@@ -213,7 +213,8 @@ def _judged(name: str, operation: Operation) -> Operation:
     """Let an operation refuse the inputs that it would drop."""
 
     def judged(caller: Caller, request: dict[str, Any]) -> dict[str, Any] | None:
-        stated = [key for key in _INPUTS["refused"].get(name, ()) if request.get(key)]
+        refused = [key for key in _INPUTS["refused"].get(name, ()) if request.get(key)]
+        stated = [key for key in refused if request[key] != _INPUTS["default"].get(key)]
         if stated:
             raise ServiceError(f"{name} with {', '.join(stated)} is not emulated by the local AWS")
         return operation(caller, request)
