@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tools.acceptance import judgements
 from tools.acceptance.claims import CLAIMS, Claim
@@ -13,6 +14,9 @@ from tools.acceptance.steps import STEPS
 from tools.acceptance.world import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "seen-on-aws.md").read_text("utf-8")
+RECORDED = yaml.safe_load(
+    (ROOT / "local_sagemaker" / "tests" / "recorded" / "recorded.yaml").read_text("utf-8")
+)
 BY_ID = {claim.id: claim for claim in CLAIMS}
 VERDICTS = {"seen": True, "refuted": False, "open": None}
 
@@ -65,6 +69,7 @@ SERVING = {
     "configuration": "<c-1>",
     "configuration_exists": True,
     "capture": True,
+    "arn_is_lower_case": True,
 }
 TAKEN_BACK = {
     "stack_status": "UPDATE_ROLLBACK_COMPLETE",
@@ -215,6 +220,9 @@ def timeline(*statuses: str) -> dict[str, Any]:
     [
         ("create", "seen", {"stack_status": "CREATE_COMPLETE"}),
         ("create", "refuted", {"stack_status": "ROLLBACK_COMPLETE"}),
+        ("lower-case-arns", "seen", created()),
+        ("lower-case-arns", "refuted", created(hub={"serving": {"arn_is_lower_case": False}})),
+        ("lower-case-arns", "open", failed()),
         ("fresh-roles", "seen", {"events": [{"status": "CREATE_COMPLETE"}]}),
         ("fresh-roles", "refuted", {"events": [{"status": "CREATE_FAILED"}]}),
         ("narrow-rights", "seen", {"stack_status": "CREATE_COMPLETE"}),
@@ -398,6 +406,13 @@ def test_the_page_in_docs_lists_the_claims_of_the_file() -> None:
     assert told == [row(claim) for claim in CLAIMS]
     unseen = sum(not claim.seen for claim in CLAIMS)
     assert f"\n{len(CLAIMS)} claims; {unseen} of them not seen on AWS yet." in PAGE
+    agreeing = [claim.agrees.split() for claim in CLAIMS if claim.agrees]
+    details = sum("detail" in words for words in agreeing)
+    whole = len(agreeing) - details
+    assert (
+        f"\nof others agree with {whole} of them in substance and with {details} in a detail."
+        in PAGE
+    )
 
 
 def row(claim: Claim) -> str:
@@ -407,7 +422,13 @@ def row(claim: Claim) -> str:
     if claim.otherwise:
         text += f" If not: {claim.otherwise}"
     seen = claim.seen or "not seen yet"
-    return f"| `{claim.id}` | {text} | {seen} | [{Path(source).name}]({source}) |"
+    agrees = " ".join(_linked(word) for word in claim.agrees.split())
+    return f"| `{claim.id}` | {text} | {seen} | {agrees} | [{Path(source).name}]({source}) |"
+
+
+def _linked(word: str) -> str:
+    """A recording with the place where it stands; or that it shows a part of the claim only."""
+    return "in a detail" if word == "detail" else f"[{word}]({RECORDED[word]['links'][0]})"
 
 
 def test_the_readme_says_that_nobody_has_seen_it_as_long_as_nobody_has() -> None:

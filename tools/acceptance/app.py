@@ -118,7 +118,7 @@ def stack_name(suffix: str, variant: str = "first") -> str:
 
 def hub_endpoint_name(suffix: str, *, renamed: bool = False) -> str:
     """The Hub endpoint's first name, or the one that it gets later."""
-    return f"{PREFIX}{suffix}-hub" + ("-renamed" if renamed else "")
+    return f"{PREFIX}{suffix}-Hub" + ("-renamed" if renamed else "")
 
 
 def role_name(suffix: str) -> str:

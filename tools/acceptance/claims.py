@@ -20,6 +20,7 @@ class Claim:
     step: str
     source: str
     otherwise: str = ""
+    agrees: str = ""
     seen: str = ""
 
     def holds(self, saw: Saw) -> bool | None:

@@ -45,6 +45,10 @@ def narrow_rights(saw: Saw) -> bool | None:
     return False if any(word in str(saw["events"]) for word in refused) else None
 
 
+def lower_case_arns(saw: Saw) -> bool | None:
+    return bool(saw["hub"]["serving"]["arn_is_lower_case"])
+
+
 def two_endpoints(saw: Saw) -> bool | None:
     """A first deployment that failed for a quota or capacity tells nothing about two endpoints."""
     if not create(saw):

@@ -123,6 +123,7 @@ def serving(world: World, endpoint: str) -> Document | None:
         "configuration": configuration,
         "configuration_exists": exists,
         "capture": capture,
+        "arn_is_lower_case": found["EndpointArn"].islower(),
     }
 
 
