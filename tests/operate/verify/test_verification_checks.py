@@ -399,6 +399,7 @@ CASES = [
         DescribeEndpointConfig=first("ProductionVariants", ModelName=None),
     ),
     linked("LLV201", "fail", "pending", by=link(State="pending")),
+    linked("LLV201", "fail", "not its regional one", by=link(DnsEntries=[{"DnsName": RUNTIME}])),
     linked("LLV201", "fail", "no interface endpoint", by=link(State="deleted")),
     fails("LLV201", "not in use1-az2", DescribeSubnets=other_zone),
     passes("LLV202", "the callers' zones"),

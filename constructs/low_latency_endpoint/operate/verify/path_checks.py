@@ -126,9 +126,25 @@ def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
             f"`aws ec2 modify-vpc-endpoint --vpc-endpoint-id {name} --private-dns-enabled`.",
             about="private DNS",
         )
+    if stated_interface_endpoint(context, link):
+        yield from _names_in_order(link)
     subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
     add = f"`aws ec2 modify-vpc-endpoint --vpc-endpoint-id {name} --add-subnet-ids ...`."
     yield replace(_zones_equal(name, subnets, context.client_zones, add), about="zones")
+
+
+def _names_in_order(link: Mapping[str, Any]) -> Iterator[Outcome]:
+    """Whether the name that the template took, the first, is the regional one: AWS promises no order."""
+    name = link["VpcEndpointId"]
+    first = next((entry["DnsName"] for entry in link.get("DnsEntries", ())), "")
+    if not first.startswith(f"{name}-") or first in zonal_names(link).values():
+        yield failed(
+            f"the first DNS name of {name} is {first or 'missing'}, not its regional one, of which "
+            "the stack's URLs and records are made",
+            "Give callers the names that `aws ec2 describe-vpc-endpoints --vpc-endpoint-ids "
+            f"{name}` shows, and report it.",
+            about="DNS names",
+        )
 
 
 def _zones_equal(
