@@ -64,7 +64,9 @@ def test_a_role_of_another_account(folder: Path, account: str | None) -> None:
     for endpoint in values["endpoints"].values():
         endpoint["role_arn"] = "arn:aws:iam::999999999999:role/foreign"
     judged = judge(text_of({k: v for k, v in values.items() if v}), folder, synthesise=True)
-    assert (judged.accepted, judged.fault) == (True, "")
+    # Where the file says that the role is of another account, it is refused there.
+    assert (judged.accepted, judged.fault) == (account != "123456789012", "")
+    assert judged.codes == (("LLE952",) if account != "999999999999" else ())
 
 
 @pytest.mark.parametrize("text", ["key: &x [*x]", "&x {client_zones: *x, endpoints: {a: *x}}"])

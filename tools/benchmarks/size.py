@@ -17,6 +17,7 @@ from pathlib import Path
 PRODUCT = ("constructs", "local_sagemaker/src")
 TOOLS = ("tools",)
 TESTS = ("tests", "local_sagemaker/tests")
+_PACKED = (".gz", ".xz")
 _SHOWN = 8
 _COMPLEXITY = re.compile(r"`(.+)` is too complex \((\d+) > 0\)")
 
@@ -61,7 +62,9 @@ class Size:
 
 
 def size_of(path: Path) -> Size:
-    """Measure one file."""
+    """Measure one file; packed data has no lines."""
+    if path.suffix in _PACKED:
+        return Size()
     text = path.read_text(encoding="utf-8")
     lines = text.count("\n")
     if path.suffix != ".py":
