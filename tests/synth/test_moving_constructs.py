@@ -32,7 +32,12 @@ class Group(Construct):
 def stated_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Endpoints and components as if their names were stated: a default name follows the path."""
     for module in (endpoint, inference_component):
-        monkeypatch.setattr(module, "name_of", lambda construct: f"stated-{construct.node.id}")
+        monkeypatch.setattr(module, "launched_name_of", stated_name)
+    monkeypatch.setattr(endpoint, "name_of", stated_name)
+
+
+def stated_name(construct: Construct) -> str:
+    return f"stated-{construct.node.id}"
 
 
 def test_properties_are_the_same_in_another_scope(new_stack, template_of, fill, whole_stack_name):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _KEPT = "_low_latency_endpoint_"
 
 _LONGEST = 63
+_OF_RESOURCE = re.compile(r'"Fn::GetAtt"|"Ref": "(?!AWS::)')
 _MARKER = re.compile(r"[$#]\{Token\[[^\]]*\]\}")  # a token in a text, or in a list's only entry
 
 
@@ -140,11 +141,14 @@ def digest(scope: IConstruct, text: str) -> str:
     return digest_of(as_named(stack_of(scope).resolve(text)))
 
 
-def digest_below(scope: IConstruct, value: Any) -> str:
+def digest_below(scope: IConstruct, value: Any, resolved: Any) -> str:
     """The same for the same value wherever the scope is in its stack.
 
     A resource counts by its path below the nearest construct that holds both it and the scope.
     """
+    # Node.js is asked for paths only where the value, as the stack resolved it, names resources.
+    if not _OF_RESOURCE.search(json.dumps(resolved)):
+        return digest_of(as_named(resolved))
     text = json.dumps(value, sort_keys=True, default=stack_of(scope).resolve)
     return digest_of(_MARKER.sub(lambda marker: _meaning(scope, marker.group()), text))
 

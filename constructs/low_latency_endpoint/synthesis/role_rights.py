@@ -97,7 +97,8 @@ class RoleRights:
         parent = self.scope if self._name_end else scope or self.scope
         resolved = stack_of(parent).resolve(list(statements))
         check_homes_of(owner or parent, resolved)
-        name = kind if fixed else f"{kind}{digest_below(parent, list(statements))}"
+        content_digest = digest_below(parent, list(statements), resolved)
+        name = kind if fixed else f"{kind}{content_digest}"
         if owner is not None:
             part = path_of(owner).removeprefix(f"{path_of(stack_of(owner))}/").partition("/")[0]
             if part not in self._owners:
