@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
-from local_sagemaker.cloudformation.evaluation import creation_order, dependencies
+from local_sagemaker.cloudformation.resource_order import creation_order, dependencies
 
 CASES = yaml.safe_load(Path(__file__).with_name("creation_orders.yaml").read_text())
 KINDS = ["Custom::It", "AWS::SNS::Topic", "AWS::IAM::Policy", "AWS::EC2::VPCGatewayAttachment"]

@@ -93,6 +93,14 @@ STATED = {
     "COMPONENT_NAME": Stated(
         "CreateInferenceComponentInput.InferenceComponentName", f"{COMPONENT}//InferenceComponentName", good=_HOST
     ),
+    "CONSOLIDATION_COOLDOWN": Stated(
+        "ProductionVariantManagedInstanceScalingScaleInPolicy.CooldownInMinutes",
+        f"{CONFIG}/ScaleInPolicy/CooldownInMinutes",
+    ),
+    "CONSOLIDATION_STEP": Stated(
+        "ProductionVariantManagedInstanceScalingScaleInPolicy.MaximumStepSize",
+        f"{CONFIG}/ScaleInPolicy/MaximumStepSize",
+    ),
     "COPIES": Stated(
         "InferenceComponentRuntimeConfig.CopyCount", f"{COMPONENT}/InferenceComponentRuntimeConfig/CopyCount",
         minimum=(1, "0 was refused at creation (stdapi-ai/stdapi.ai#43)"),
@@ -208,7 +216,7 @@ NOT_STATED = {
     ),
     **dict.fromkeys(
         (
-            "CIDR", "ECR_REPOSITORY", "ENCRYPTION_KEY_ARN", "FUNCTION_ARN", "IMAGE_TAG", "INTERFACE_ENDPOINT_ID",
+            "CIDR", "CODE_SIGNING_ARN", "ECR_REPOSITORY", "ENCRYPTION_KEY_ARN", "FUNCTION_ARN", "IMAGE_TAG", "INTERFACE_ENDPOINT_ID",
             "KMS_KEY_ARN", "PREFIX_LIST_ID", "ROLE_ARN", "SECRET_ARN", "SECURITY_GROUP_ID", "STACK_NAME", "SUBNET_ID",
             "TOPIC_ARN", "VPC_ID",
         ),

@@ -16,7 +16,7 @@ from typing import Any
 
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-from local_sagemaker.cloudformation.evaluation import references
+from local_sagemaker.cloudformation.resource_order import references
 from local_sagemaker.resources.table import find_type, is_custom
 
 CDK_METADATA = "AWS::CDK::Metadata"  # which constructs there are; nothing is made of it

@@ -26,8 +26,6 @@ from .limit_kinds import (
 API = "/sagemaker/latest/APIReference/API_"
 GUIDE = "/sagemaker/latest/dg/"
 _CONTAINER = API + "ContainerDefinition.html"
-_COMPONENT = API + "CreateInferenceComponent.html"
-_COMPONENT_RESOURCES = API + "InferenceComponentComputeResourceRequirements.html"
 _VARIANT = API + "ProductionVariant.html"
 _ROUTING = API + "ProductionVariantRoutingConfig.html"
 _CAPTURE = API + "DataCaptureConfig.html"
@@ -40,9 +38,9 @@ _ALARM = "/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 
 LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
 MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
-_SAGEMAKER_NAME = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
+SAGEMAKER_NAME = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
 _BUCKET_PATH = r"[a-z0-9][a-z0-9.\-]{2,62}/.+"
-_NAME_FORM = "letters, digits and inner hyphens"
+NAME_FORM = "letters, digits and inner hyphens"
 
 REGION = text_form(
     "LLE913",
@@ -128,7 +126,7 @@ MODEL_NAME = text_form(
     "LLE373",
     "the model name",
     r"[a-zA-Z0-9]([\-a-zA-Z0-9]*[a-zA-Z0-9])?",
-    _NAME_FORM,
+    NAME_FORM,
     max_length=63,
     source=API + "CreateModel.html",
 )
@@ -155,12 +153,7 @@ IMAGE_URI = text_form(
     has_home=True,
 )
 CONTAINER_HOSTNAME = text_form(
-    "LLE303",
-    "the container hostname",
-    _SAGEMAKER_NAME,
-    _NAME_FORM,
-    max_length=63,
-    source=_CONTAINER,
+    "LLE303", "the container hostname", SAGEMAKER_NAME, NAME_FORM, max_length=63, source=_CONTAINER
 )
 MODEL_DATA_URI = text_form(
     "LLE304",
@@ -215,7 +208,7 @@ VARIANT_COUNT = number_range(
     "LLE401", "the number of production variants", 1, 10, source=API + "CreateEndpointConfig.html"
 )
 VARIANT_NAME = text_form(
-    "LLE402", "the variant name", _SAGEMAKER_NAME, _NAME_FORM, max_length=63, source=_VARIANT
+    "LLE402", "the variant name", SAGEMAKER_NAME, NAME_FORM, max_length=63, source=_VARIANT
 )
 INITIAL_INSTANCE_COUNT = number_range(
     "LLE403",
@@ -289,60 +282,6 @@ PREFIX_LENGTH = number_range(
 )
 CONCURRENCY_THRESHOLD = number_range(
     "LLE412", "the concurrency threshold", 1, 1024, unit="requests", source=_ROUTING
-)
-COMPONENT_NAME = text_form(
-    "LLE439",
-    "the inference component's name",
-    _SAGEMAKER_NAME,
-    _NAME_FORM,
-    max_length=63,
-    source=_COMPONENT,
-)
-COPIES = number_range(
-    "LLE440",
-    "the number of copies at the first deployment",
-    1,
-    None,
-    source=_COMPONENT,
-    fix="SageMaker was seen to refuse 0 at creation. Scale to 0 later: scale(min_copies=0, ...).",
-)
-SCALED_COPIES = number_range(
-    "LLE449",
-    "the number of copies that scaling goes to",
-    0,
-    None,
-    source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
-)
-COMPONENT_MEMORY = number_range(
-    "LLE441", "the memory of a copy", 128, None, unit="MiB", source=_COMPONENT_RESOURCES
-)
-COMPONENT_ACCELERATORS = number_range(
-    "LLE442", "the number of accelerators of a copy", 1, None, source=_COMPONENT_RESOURCES
-)
-COMPONENT_CPUS = number_range(
-    "LLE443", "the number of vCPUs of a copy", 0.25, None, whole=False, source=_COMPONENT_RESOURCES
-)
-MANAGED_INSTANCES = number_range(
-    "LLE444",
-    "the number of instances that SageMaker scales to",
-    0,
-    None,
-    source=API + "ProductionVariantManagedInstanceScaling.html",
-)
-CONSOLIDATION_COOLDOWN = number_range(
-    "LLE452",
-    "the cooldown before copies are consolidated",
-    5,
-    1440,
-    unit="minutes",
-    source=API + "ProductionVariantManagedInstanceScalingScaleInPolicy.html",
-)
-CONSOLIDATION_STEP = number_range(
-    "LLE453",
-    "the number of instances that a consolidation releases at a time",
-    1,
-    100,
-    source=API + "ProductionVariantManagedInstanceScalingScaleInPolicy.html",
 )
 INSTANCE_POOL_COUNT = number_range("LLE413", "the number of instance pools", 1, 5, source=_VARIANT)
 INSTANCE_POOL_PRIORITY = number_range(
@@ -425,16 +364,16 @@ PAYLOAD = Range(
 ENDPOINT_NAME = text_form(
     "LLE501",
     "the endpoint name",
-    _SAGEMAKER_NAME,
-    _NAME_FORM,
+    SAGEMAKER_NAME,
+    NAME_FORM,
     max_length=63,
     source=API + "CreateEndpoint.html",
 )
 ENDPOINT_CONFIG_NAME = text_form(
     "LLE375",
     "the endpoint configuration's name",
-    _SAGEMAKER_NAME,
-    _NAME_FORM,
+    SAGEMAKER_NAME,
+    NAME_FORM,
     max_length=63,
     source=API + "CreateEndpointConfig.html",
 )

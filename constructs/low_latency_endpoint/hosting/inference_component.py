@@ -13,19 +13,21 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..facts.limits import (
+from ..facts.component_limits import (
     COMPONENT_ACCELERATORS,
     COMPONENT_CPUS,
     COMPONENT_MEMORY,
     COMPONENT_NAME,
     CONSOLIDATION_COOLDOWN,
     CONSOLIDATION_STEP,
-    CONTAINER_STARTUP_SECONDS,
     COPIES,
     MANAGED_INSTANCES,
+    SCALED_COPIES,
+)
+from ..facts.limits import (
+    CONTAINER_STARTUP_SECONDS,
     MAX_INSTANCES,
     MODEL_DOWNLOAD_SECONDS,
-    SCALED_COPIES,
     SCALING_TARGET,
 )
 from ..facts.metrics import check_statistic, metric_facts

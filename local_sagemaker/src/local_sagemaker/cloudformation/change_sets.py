@@ -22,7 +22,8 @@ from ..resources.resource_type import Place
 from ..resources.table import find_type
 from ..schemas import schema_of
 from .engine import ResourceWork, StackOperation
-from .evaluation import PENDING, Evaluation, check_references, references
+from .evaluation import PENDING, Evaluation, check_references
+from .resource_order import references
 from .stacks import (
     ChangeSet,
     DeployedResource,

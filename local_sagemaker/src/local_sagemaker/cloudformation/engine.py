@@ -15,14 +15,8 @@ from ..resources.calls import PropertyNotEmulated
 from ..resources.resource_type import Created, Existing, Place, ResourceType
 from ..resources.table import find_type, is_custom
 from ..schemas import violations
-from .evaluation import (
-    Evaluation,
-    creation_order,
-    deletion_order,
-    dependencies,
-    invalid,
-    not_emulated,
-)
+from .evaluation import Evaluation, invalid, not_emulated
+from .resource_order import creation_order, deletion_order, dependencies
 from .stacks import DeployedResource, Stack, StackStore, now
 from .template import Submission
 

@@ -11,8 +11,6 @@ import contextlib
 import errno
 import logging
 import math
-import os
-import resource
 import socket
 import sys
 import threading
@@ -27,6 +25,7 @@ from weakref import WeakKeyDictionary
 import httptools
 
 from ..admission import Admit, Refused, refuse_pages
+from .open_files import most_connections, most_files, open_files
 
 T = TypeVar("T")
 
@@ -113,43 +112,11 @@ _MOST_HEADERS = 200
 _DROPPED = 1 << 30
 """Bytes of a body that is not wanted that are still read, so that its sender reads the answer."""
 _SLOWEST = 1_000_000.0  # bytes per second of a body, below which it runs out of time
-_MOST_CONNECTIONS = 4096
-_FILES_OF_A_REQUEST = 4
-"""Its connection and that to a model server; caller and model server may be in this process too."""
-_OTHER_FILES = 200
-"""What else is open, and connections whose request is refused; half of what there is, if less."""
-_CROWDED = 0.8
-"""Of the files that this process may open: from there on a new connection ends an idle one."""
 _ACCEPTED_AT_ONCE = 1
 """In a turn of the loop: an idle connection's file is free some turns after a new one came."""
 _SILENT_SECONDS = 60.0
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _BODILESS = frozenset({204, 304})
-
-
-def _files() -> int:
-    """Raise this process's limit of open files where that helps; gives the limit."""
-    files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_CONNECTIONS * _FILES_OF_A_REQUEST + _OTHER_FILES
-    if files != resource.RLIM_INFINITY and files < wanted:
-        more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
-            files = more
-    return sys.maxsize if files == resource.RLIM_INFINITY else files
-
-
-def _open_files() -> int:
-    try:
-        return len(os.listdir("/dev/fd"))
-    except OSError:  # no file is free to look with
-        return sys.maxsize
-
-
-def _connections_of_the_files() -> int:
-    files = _files()
-    served = files - min(_OTHER_FILES, files // 2)
-    return min(_MOST_CONNECTIONS, max(1, served // _FILES_OF_A_REQUEST))
 
 
 @dataclass(frozen=True)
@@ -162,8 +129,8 @@ class Limits:
     request_seconds: float = 60.0
     idle_seconds: float = 350.0  # PrivateLink forgets a connection after as long without a byte
     rest_seconds: float = 5.0  # without a request, after which a connection may give way to others
-    most_connections: int = field(default_factory=_connections_of_the_files)
-    most_files: int = field(default_factory=lambda: int(_files() * _CROWDED))
+    most_connections: int = field(default_factory=most_connections)
+    most_files: int = field(default_factory=most_files)
 
 
 @dataclass(slots=True)
@@ -543,7 +510,7 @@ class Listener:
             self._end_idle(surplus, time.perf_counter() - self.limits.rest_seconds)
         if (
             len(_connections) > self.limits.most_files // 4
-            and _open_files() > self.limits.most_files
+            and open_files() > self.limits.most_files
         ):
             self._end_idle(1)
         self._open[connection] = None
