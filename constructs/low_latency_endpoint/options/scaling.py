@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -29,7 +29,23 @@ from .option import Lasting, Option, Options, Touched
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 _API = "/autoscaling/application/APIReference/"
-_FIELD = r"[A-Za-z0-9*?,/#-]+"
+_CRONS = "/autoscaling/application/userguide/scheduled-scaling-using-cron-expressions.html"
+
+
+def _list_of(number: str, *besides: str) -> str:
+    """The form of a cron field: numbers, ranges and steps, and what else stands in a list."""
+    item = "|".join((rf"(?:\*|{number}(?:-{number})?)(?:/[1-9]\d{{0,3}})?", *besides))
+    return rf"(?:{item})(?:,(?:{item}))*"
+
+
+_MINUTES = _list_of(r"[0-5]?\d")
+_HOURS = _list_of(r"(?:[01]?\d|2[0-3])")
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_DAYS = _list_of(_DAY, "L", f"{_DAY}W")
+_MONTHS = _list_of("(?:0?[1-9]|1[0-2]|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)")
+_WEEKDAY = "(?:[1-7]|SUN|MON|TUE|WED|THU|FRI|SAT)"
+_WEEKDAYS = _list_of(_WEEKDAY, f"{_WEEKDAY}?L", f"{_WEEKDAY}#[1-5]")
+_YEARS = _list_of(r"(?:19[7-9]\d|2[01]\d\d)")
 
 SCHEDULE_NAME = text_form(
     "LLE611",
@@ -42,13 +58,14 @@ SCHEDULE_NAME = text_form(
 SCHEDULE_EXPRESSION = text_form(
     "LLE612",
     "a scheduled action's time",
-    rf"cron\({_FIELD}(?: {_FIELD}){{5}}\)"
+    rf"(?i:cron\({_MINUTES} {_HOURS} "
+    rf"(?:\? {_MONTHS} {_WEEKDAYS}|{_DAYS} {_MONTHS} \?) {_YEARS}\))"
     r"|at\(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\)"
-    r"|rate\([1-9]\d* (?:minute|hour|day)s?\)",
-    "cron(minutes hours day-of-month month day-of-week year), at(yyyy-mm-ddThh:mm:ss) or "
-    "rate(value unit)",
+    r"|rate\((?:1 (?:minute|hour|day)|(?!1 )[1-9]\d* (?:minutes|hours|days))\)",
+    "cron(minutes hours day-of-month month day-of-week year) with ? for one of the two days, "
+    "at(yyyy-mm-ddThh:mm:ss), rate(1 unit) or rate(value units)",
     max_length=1600,
-    source=_API + "API_PutScheduledAction.html",
+    source=_CRONS,
 )
 SCHEDULE_TIME_ZONE = rule(
     "LLE613",
@@ -133,6 +150,19 @@ class InstanceCounts(Options):
             yield finding(INITIAL_OUTSIDE_RANGE, "initial", got=start, allowed=" and ".join(bounds))
 
 
+def _check_expression(text: str, where: str = "") -> str:
+    """Return an expression of a time that there is, or raise LLE612."""
+    SCHEDULE_EXPRESSION.check(text, where)
+    if text.startswith("at("):
+        try:
+            datetime.fromisoformat(text.removeprefix("at(").removesuffix(")"))
+        except ValueError:
+            raise SCHEDULE_EXPRESSION.rule.error(
+                got=text, allowed="a date that there is", where=where
+            ) from None
+    return text
+
+
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ScalingSchedule(Options):
@@ -178,7 +208,7 @@ class ScalingSchedule(Options):
         """When and how many, as Application Auto Scaling takes it."""
         kind, _, _ = self.expression.partition("(")
         if kind:
-            yield from breaches((kind,), SCHEDULE_EXPRESSION.check, self.expression)
+            yield from breaches((kind,), _check_expression, self.expression)
         if self.time_zone is not None and kind == "rate":
             got, allowed = f"{self.time_zone} with rate", "a time zone with cron and at only"
             yield finding(SCHEDULE_TIME_ZONE, "time_zone", got=got, allowed=allowed)
