@@ -158,7 +158,8 @@ def counts(context: VerifiedEndpoint, name: str, variant: DeployedVariant) -> Ou
     within = min(max(now, lowest), highest)
     return failed(
         evidence,
-        "Scaling brings it back within the limits of LLV405. A fleet that does not scale: "
+        "Scaling brings it back within the limits of LLV405 when it next changes the fleet. To do it "
+        "now, or for a fleet that does not scale: "
         f"`aws sagemaker update-endpoint-weights-and-capacities --endpoint-name {context.stated.name} "
         f"--desired-weights-and-capacities VariantName={name},DesiredInstanceCount={within}`.",
     )

@@ -52,7 +52,7 @@ class Observation:
                     self._concurrency(endpoint, variant, base, at)
                     self._utilization(endpoint, variant, base, told, at)
                     # Seen: a component that nobody calls has no data (tests/recorded, R5). With zeros
-                    # after the first call it scales in to zero, as AWS documents.
+                    # after the first call it can scale in to zero; nobody published that moment.
                     tells = variant.was_asked or not variant.component
                     if tells and at % _MINUTE < TICK:
                         self._silence(endpoint, endpoint.dimensions(fleet, variant), at)
