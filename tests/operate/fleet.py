@@ -12,6 +12,7 @@ from tests.fake_aws import ACCOUNT, REGION, FakeAws, Refused, page_of
 
 NOW = datetime(2026, 11, 20, 4, 0, tzinfo=UTC)
 _ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:"
+INSTANCES = "sagemaker:variant:DesiredInstanceCount"
 _SCALES = "AWS::ApplicationAutoScaling::Scal"
 _VARIANT, _ALARMS_EACH = "primary", 8
 Asked = Mapping[str, Any]
@@ -177,18 +178,21 @@ class Fleet(FakeAws):
     # ------------------------------------------------------------------------ scaling and metrics
 
     def _targets(self, asked: Asked) -> Iterator[dict[str, Any]]:
+        assert "ResourceIds" in asked or "ScalableDimension" not in asked  # AWS refuses one alone
         for name, limits in self.targets.items():
             resource = f"endpoint/{name}/variant/{_VARIANT}"
             if resource in asked.get("ResourceIds", [resource]):
-                yield {**limits, "ResourceId": resource}
+                yield {**limits, "ResourceId": resource, "ScalableDimension": INSTANCES}
 
     def _policies(self, asked: Asked) -> Iterator[dict[str, Any]]:
+        assert "ResourceId" in asked or "ScalableDimension" not in asked
         for name in self.names:
             resource = f"endpoint/{name}/variant/{_VARIANT}"
             if asked.get("ResourceId", resource) == resource:
                 yield {
                     "PolicyName": f"{name}-p",
                     "ResourceId": resource,
+                    "ScalableDimension": INSTANCES,
                     "TargetTrackingScalingPolicyConfiguration": {"TargetValue": 100.0},
                 }
 

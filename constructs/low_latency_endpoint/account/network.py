@@ -92,10 +92,15 @@ def zones_of_subnets(subnets: Iterable[Subnet]) -> set[str]:
     }
 
 
+def vpcs(account: Account, vpc_id: str) -> list[Mapping[str, Any]]:
+    """The VPC, or nothing where there is none."""
+    return _of(account, "describe_vpcs", "Vpcs", "vpc-id", [vpc_id])
+
+
 def vpc_blocks(account: Account, vpc_id: str) -> list[str]:
     return [
         str(each["CidrBlock"])
-        for vpc in _of(account, "describe_vpcs", "Vpcs", "vpc-id", [vpc_id])
+        for vpc in vpcs(account, vpc_id)
         for each in (vpc, *vpc.get("CidrBlockAssociationSet", ()))
     ]
 

@@ -24,6 +24,19 @@ def _resource(endpoint: str, variant: str) -> str:
     return f"endpoint/{endpoint}/variant/{variant}"
 
 
+def _asked(account: Account, **resources: Any) -> dict[str, Any]:
+    """The parameters that ask for what scales instances: of these resources, or of all."""
+    # API reference, ScalableDimension: "If you specify a scalable dimension, you must also specify
+    # a resource ID."
+    if account.whole_lists:
+        return {"ServiceNamespace": _INSTANCES["ServiceNamespace"]}
+    return {**resources, **_INSTANCES}
+
+
+def _of_instances(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [row for row in rows if row["ScalableDimension"] == _INSTANCES["ScalableDimension"]]
+
+
 def scalable_targets(
     account: Account, endpoint: str, variants: Iterable[str]
 ) -> dict[str, Mapping[str, Any]]:
@@ -31,11 +44,10 @@ def scalable_targets(
     ids = {_resource(endpoint, name): name for name in variants}
     if not ids:
         return {}  # AWS would list those of all endpoints
-    asked = {} if account.whole_lists else {"ResourceIds": sorted(ids)}
-    found = account.every(
-        _SERVICE, "describe_scalable_targets", "ScalableTargets", **asked, **_INSTANCES
-    )
-    return {ids[each["ResourceId"]]: each for each in found if each["ResourceId"] in ids}
+    asked = _asked(account, ResourceIds=sorted(ids))
+    found = account.every(_SERVICE, "describe_scalable_targets", "ScalableTargets", **asked)
+    targets = [target for target in _of_instances(found) if target["ResourceId"] in ids]
+    return {ids[target["ResourceId"]]: target for target in targets}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +75,17 @@ def suspended_scaling(target: Mapping[str, Any]) -> Suspended:
 def scheduled_action_names(account: Account, endpoint: str, variant: str) -> tuple[str, ...]:
     """The actions that may change a variant's instances, or their limits, at set times."""
     resource = _resource(endpoint, variant)
-    asked = {} if account.whole_lists else {"ResourceId": resource}
-    actions = account.every(
-        _SERVICE, "describe_scheduled_actions", "ScheduledActions", **asked, **_INSTANCES
-    )
-    return tuple(
-        action["ScheduledActionName"] for action in actions if action["ResourceId"] == resource
-    )
+    asked = _asked(account, ResourceId=resource)
+    found = account.every(_SERVICE, "describe_scheduled_actions", "ScheduledActions", **asked)
+    actions = [action for action in _of_instances(found) if action["ResourceId"] == resource]
+    return tuple(action["ScheduledActionName"] for action in actions)
 
 
 def scaling_policies(account: Account, endpoint: str, variant: str) -> list[Mapping[str, Any]]:
     resource = _resource(endpoint, variant)
-    asked = {} if account.whole_lists else {"ResourceId": resource}
-    found = account.every(
-        _SERVICE, "describe_scaling_policies", "ScalingPolicies", **asked, **_INSTANCES
-    )
-    return [policy for policy in found if policy["ResourceId"] == resource]
+    asked = _asked(account, ResourceId=resource)
+    found = account.every(_SERVICE, "describe_scaling_policies", "ScalingPolicies", **asked)
+    return [policy for policy in _of_instances(found) if policy["ResourceId"] == resource]
 
 
 def scaling_activities(account: Account, endpoint: str, variant: str) -> list[Mapping[str, Any]]:

@@ -96,8 +96,8 @@ class LoadTestFleet(Construct):
     ...     testing, "Fleet", network=network, private_link=link, endpoint="sentiment",
     ...     image=ContainerImage.from_uri(
     ...         "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"))
-    >>> fleet.description_parameter
-    '/low-latency-endpoint/load-test-fleet/sentiment/testing-fleet-da2e2cc7'
+    >>> testing.resolve(fleet.description_parameter)["Fn::Join"][1][0]
+    '/low-latency-endpoint/load-test-fleet/sentiment/'
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from ...account.network import (
     describe_zones,
     route_table,
     subnets_of_vpc,
+    vpcs,
     way_out,
     way_to_s3,
     zones,
@@ -146,10 +147,10 @@ def vpc_owner(context: PreflightContext) -> Outcome | None:
     vpc_id = settings.network.vpc_id
     if vpc_id is None:
         return None
-    answer = account.read("ec2", "describe_vpcs", ("InvalidVpcID.NotFound",), VpcIds=[vpc_id])
-    if answer is None:
+    found = vpcs(account, vpc_id)
+    if not found:
         return unknown("the VPC does not exist: see LLP205")
-    owner, own = answer["Vpcs"][0].get("OwnerId", ""), account.account_id()
+    owner, own = found[0].get("OwnerId", ""), account.account_id()
     stated = settings.network.owner
     if stated is not None and stated != owner:
         return failed(

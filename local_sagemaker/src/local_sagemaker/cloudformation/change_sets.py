@@ -83,8 +83,13 @@ def submission(caller: Caller, request: dict[str, Any], before: Submission) -> S
         tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
     parameters = _parameters(caller, request, template, before.parameters)
     submitted = Submission(body, template, parameters, tags, request.get("Capabilities", []))
-    _foresee(caller, Stack(request["StackName"], "", "", submitted))
+    name = request["StackName"]
+    _foresee(caller, Stack(name, _new_stack_id(caller, name), "", submitted))
     return submitted
+
+
+def _new_stack_id(caller: Caller, name: str) -> str:
+    return f"arn:aws:cloudformation:{caller.region}:{caller.account}:stack/{name}/{uuid.uuid4()}"
 
 
 def read_template(body: str) -> dict[str, Any]:
@@ -184,7 +189,7 @@ def new_stack(caller: Caller, request: dict[str, Any], status: str, submitted: S
         )
     stack = Stack(
         name,
-        f"arn:aws:cloudformation:{caller.region}:{caller.account}:stack/{name}/{uuid.uuid4()}",
+        _new_stack_id(caller, name),
         status,
         submitted,
         role_arn=request.get("RoleARN"),
