@@ -173,9 +173,12 @@ def calls(monkeypatch):
 
 
 def test_a_pattern_makes_few(stack, parts, calls):
-    """Each call to Node.js takes processor time."""
+    """Each call to Node.js takes processor time.
+
+    About forty go into names that another scope, or another stack of the template, keeps apart.
+    """
     pattern = parts.pattern(stack)
-    assert sum(calls.values()) < 310
+    assert sum(calls.values()) < 330
     assert not calls["fromVpcAttributes"]  # loads CDK's table of Regions, as long as 150 calls
     assert pattern.network.vpc is pattern.network.vpc
     assert pattern.network.subnets is pattern.network.subnets

@@ -88,7 +88,7 @@ class Endpoint(IEndpoint):
         self.cfn_endpoint = sagemaker.CfnEndpoint(
             self,
             "Resource",
-            endpoint_name=self.name_in_template,
+            endpoint_name=self.name_in(self),
             endpoint_config_name=configuration.endpoint_config_name,
             tags=cfn_tags(tags, path),
         )
@@ -306,7 +306,7 @@ class _ServingCheck(TreePart):
             timeout_seconds=_TIMEOUT_SECONDS,
         )
         rights = function.role.also(
-            "Policy", looking_at_endpoint(endpoint_arn(self, endpoint.name_in_template)), scope=self
+            "Policy", looking_at_endpoint(endpoint_arn(self, endpoint.name_in(self))), scope=self
         )
         resource = CustomResource(
             self,

@@ -105,7 +105,7 @@ class IEndpoint(MetricSource, Resource):
             self,
             f"Scaling-{variant_name}",
             endpoint_name=self.endpoint_name,
-            name_in_template=self.name_in_template,
+            name_in_template=self.name_in(self),
             variant=variant,
             min_instances=min_instances,
             max_instances=max_instances,
@@ -154,6 +154,16 @@ class IEndpoint(MetricSource, Resource):
                 grantee=grantee, actions=[CALL_WITH_BEARER_TOKEN], resource_arns=["*"]
             )
         )
+
+    def name_in(self, scope: Construct) -> str:
+        """The name as a construct's stack writes it, without a dependency on the endpoint."""
+        if path_of(stack_of(scope)) != path_of(stack_of(self)):
+            return self.name_at_synth
+        return getattr(self.name_in_template, "in_stack", self.name_in_template)
+
+    def variant_in(self, scope: Construct, name: str | None = None) -> EndpointVariant:
+        """As :meth:`variant`, for a construct's own alarms and graphs: they resolve faster."""
+        return self.variant(name).named(self.name_in(scope))
 
     def variant(self, name: str | None = None) -> EndpointVariant:
         """A variant with its metrics, also the shadow; by default the first production variant.

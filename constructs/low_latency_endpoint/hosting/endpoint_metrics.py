@@ -172,6 +172,16 @@ class EndpointVariant(MetricSource):
         self._enhanced = enhanced
         self._where = where
 
+    def named(self, endpoint_name: str) -> EndpointVariant:
+        """The same variant, whose metrics carry the endpoint's name as it is written here."""
+        return EndpointVariant(
+            self.attributes,
+            endpoint_name=endpoint_name,
+            endpoint_config_name=self._endpoint_config_name,
+            enhanced=self._enhanced,
+            where=self._where,
+        )
+
     def metric(
         self,
         name: str,

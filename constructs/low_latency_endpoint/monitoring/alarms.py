@@ -130,7 +130,7 @@ class LatencyAlarms(Construct):
         self.actions_suppressor: cloudwatch.IAlarm | None = None
         rules: dict[str, list[str]] = {}
         for described in endpoint.known_variants():
-            variant = endpoint.variant(described.name)
+            variant = endpoint.variant_in(self, described.name)
             groups: dict[str, list[str]] = {}
             for specification in specifications(
                 variant,
@@ -173,11 +173,11 @@ class LatencyAlarms(Construct):
         return {
             variant.name: service_level_objective(
                 self,
-                self._endpoint.variant(variant.name),
+                self._endpoint.variant_in(self, variant.name),
                 self.options,
                 share=share,
                 peak_tps=self._peak_tps.get(variant.name),
-                endpoint_name=self._endpoint.name_in_template,
+                endpoint_name=self._endpoint.name_in(self),
                 where=self._path,
             )
             for variant in self._endpoint.known_variants()
@@ -245,7 +245,7 @@ class LatencyAlarms(Construct):
         return alarm
 
     def _description(self, variant: EndpointVariant, described: DescribedAlarm) -> str:
-        name = self._endpoint.name_in_template
+        name = self._endpoint.name_in(self)
         of = f"{'new fleet of ' if self._new_fleet else ''}{name}/{variant.name}"
         return f"{described.text(of)} Run: low-latency diagnose {name}"
 
@@ -260,7 +260,7 @@ class LatencyAlarms(Construct):
         self.composites = paging_alarms(
             self,
             rules,
-            endpoint_name=self._endpoint.name_in_template,
+            endpoint_name=self._endpoint.name_in(self),
             says=f"one or more of its alarms are on. {held_back}",
             actions=self.options.actions,
             suppressor=self.actions_suppressor,
@@ -279,7 +279,7 @@ class LatencyAlarms(Construct):
         """In alarm while a deployment is under way or just over, and not for too long."""
         deploying, too_long = [], []
         for described in self._endpoint.known_variants():
-            variant = self._endpoint.variant(described.name)
+            variant = self._endpoint.variant_in(self, described.name)
             deploying.append(
                 self._both_fleets(
                     variant,
@@ -302,7 +302,7 @@ class LatencyAlarms(Construct):
             self,
             "Quiet",
             rule=_all_of([_any_of(deploying), f"(NOT ({_any_of(too_long)}))"]),
-            description=f"{self._endpoint.name_in_template}: deploying, pages are held back",
+            description=f"{self._endpoint.name_in(self)}: deploying, pages are held back",
         )
 
     def _both_fleets(
@@ -325,7 +325,7 @@ class LatencyAlarms(Construct):
             datapoints_to_alarm=datapoints,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=f"{self._endpoint.name_in_template}/{variant.name}: {means}.",
+            alarm_description=f"{self._endpoint.name_in(self)}/{variant.name}: {means}.",
         )
         endpoint = self._endpoint
         if (

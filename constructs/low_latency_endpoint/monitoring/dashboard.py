@@ -77,10 +77,10 @@ class LatencyDashboard(Construct):
         milliseconds = partial(check_milliseconds, ALARM_THRESHOLD_MILLISECONDS, where=path)
         shadow = endpoint.shadow
         self.body = dashboard_body(
-            endpoint_name=endpoint.name_in_template,
+            endpoint_name=endpoint.name_in(self),
             region=pseudo_parameters()[1],
             variants=[
-                _described(endpoint, endpoint.variant(variant.name), alarms)
+                _described(endpoint, endpoint.variant_in(self, variant.name), alarms)
                 for variant in endpoint.known_variants()
             ],
             targets=latency.milliseconds if latency else {},
@@ -91,7 +91,7 @@ class LatencyDashboard(Construct):
                 for name, value in (model_latency or {}).items()
             },
             alarm_arns=[alarm_arn_of(alarm) for alarm in alarms.alarms.values()] if alarms else [],
-            shadow=_described(endpoint, endpoint.variant(shadow.name)) if shadow else None,
+            shadow=_described(endpoint, endpoint.variant_in(self, shadow.name)) if shadow else None,
             tokens=tokens,
             canary=canary,
         )

@@ -92,8 +92,11 @@ class ShadowAlarms(Construct):
                 allowed="EndpointConfiguration(shadow=...)",
                 where=path,
             )
-        self._endpoint_name = endpoint.name_in_template
-        self._production, self._shadow = endpoint.variant(), endpoint.variant(shadow.name)
+        self._endpoint_name = endpoint.name_in(self)
+        self._production, self._shadow = (
+            endpoint.variant_in(self),
+            endpoint.variant_in(self, shadow.name),
+        )
         options = AlarmOptions(
             minimum_failures=minimum_failures,
             minimum_invocations=minimum_invocations,

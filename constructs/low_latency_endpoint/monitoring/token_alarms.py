@@ -169,7 +169,7 @@ class TokenLatencyAlarms(Construct):
         self.composites: dict[str, cloudwatch.CompositeAlarm] = paging_alarms(
             self,
             rules,
-            endpoint_name=endpoint.name_in_template,
+            endpoint_name=endpoint.name_in(self),
             says="one or more of its alarms on tokens are on. ",
             actions=actions,
             suppressor=actions_suppressor,
@@ -186,7 +186,7 @@ class TokenLatencyAlarms(Construct):
 
     def _of(self, variant: str) -> dict[str, Any]:
         return {
-            "endpoint": self._endpoint.name_in_template,
+            "endpoint": self._endpoint.name_in(self),
             "variant": variant,
             "window_seconds": self._window,
         }
@@ -238,7 +238,7 @@ class TokenLatencyAlarms(Construct):
 
     def _alarm(self, variant: str, watched: _Watched) -> cloudwatch.IAlarm:
         key = f"{variant}/{watched.key}"
-        name = self._endpoint.name_in_template
+        name = self._endpoint.name_in(self)
         alarm = _query_alarm(
             self,
             key.replace("/", "-"),

@@ -142,6 +142,7 @@ class ZoneAlignedNetwork(Construct):
             enable_dns_hostnames=True,
             tags=[CfnTag(key="Name", value=name)],
         )
+        path_below(vpc, self, "Vpc")
         self.node.default_child = vpc
         vpc_id = vpc.ref
         table = ec2.CfnRouteTable(
@@ -161,6 +162,7 @@ class ZoneAlignedNetwork(Construct):
                 map_public_ip_on_launch=False,
                 tags=[CfnTag(key="Name", value=f"{name}/{zone}")],
             )
+            path_below(subnet, self, f"Subnet-{zone}")
             names.append(subnet.attr_availability_zone)
             self.subnet_ids.append(subnet.ref)
             associations.append(

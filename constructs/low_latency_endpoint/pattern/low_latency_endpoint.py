@@ -313,7 +313,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             keep_instance_counts=self._keeps_counts(request.scaling),
             **vars(endpoint),
         )
-        self.private_link.serve(self.endpoint.name_in_template)
+        self.private_link.serve(self.endpoint.name_in(self))
         self.scalings = {
             name: scaled_as_planned(self.endpoint, name, plan) for name, plan in self.plans.items()
         }

@@ -7,10 +7,9 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from posixpath import commonpath
 from typing import TYPE_CHECKING, Any
 
-from aws_cdk import Names, Reference, Stack, Tokenization
+from aws_cdk import Names, Stack
 from constructs import Construct, IConstruct, Node
 
 from ..facts.token_values import is_token
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 _KEPT = "_low_latency_endpoint_"
 
 _LONGEST = 63
-_OF_RESOURCE = re.compile(r'"Fn::GetAtt"|"Ref": "(?!AWS::)')
-_MARKER = re.compile(r"[$#]\{Token\[[^\]]*\]\}")  # a token in a text, or in a list's only entry
 
 
 class TreePart(Construct):
@@ -139,28 +136,6 @@ def _follows(stack_name: str, path: str) -> bool:
 def digest(scope: IConstruct, text: str) -> str:
     """The same for the same text in every synthesis: tokens count as what they refer to."""
     return digest_of(as_named(stack_of(scope).resolve(text)))
-
-
-def digest_below(scope: IConstruct, value: Any, resolved: Any) -> str:
-    """The same for the same value wherever the scope is in its stack.
-
-    A resource counts by its path below the nearest construct that holds both it and the scope.
-    """
-    # Node.js is asked for paths only where the value, as the stack resolved it, names resources.
-    if not _OF_RESOURCE.search(json.dumps(resolved)):
-        return digest_of(as_named(resolved))
-    text = json.dumps(value, sort_keys=True, default=stack_of(scope).resolve)
-    return digest_of(_MARKER.sub(lambda marker: _meaning(scope, marker.group()), text))
-
-
-def _meaning(scope: IConstruct, marker: str) -> str:
-    """What a token's text refers to: a resource by its path, anything else as the stack has it."""
-    token = Tokenization.reverse_string(marker).first_token if marker[0] == "$" else None
-    if not isinstance(token, Reference):
-        return json.dumps(as_named(stack_of(scope).resolve(marker)), sort_keys=True)
-    path = path_of(token.target)
-    shared = commonpath([path, path_of(scope)])
-    return f"{token.display_name} of {path.removeprefix(shared).lstrip('/')}"
 
 
 def digest_of(resolved: Any) -> str:

@@ -29,9 +29,12 @@ class LaunchedName(str):
     ----------
     at_synth : str
         The name in the stack that has the app's name for it.
+    in_stack : str
+        A token for the construct's own stack, which CDK resolves without a call to Python.
     """
 
     at_synth: str
+    in_stack: str
 
 
 def launched_name_of(construct: Construct) -> LaunchedName:
@@ -42,9 +45,11 @@ def launched_name_of(construct: Construct) -> LaunchedName:
     Service Catalog) has a part of its own ID at the end, since its name may be too long, and in
     upper case. Other stacks of the app name the first one.
     """
-    name = name_of(construct)
-    token = LaunchedName(Lazy.uncached_string(_Name(stack_of(construct), name)))
-    token.at_synth = name
+    name, stack = name_of(construct), stack_of(construct)
+    elsewhere = f"{beginning_elsewhere(name)}-{kept(stack, 'id_part', _part_of_id)}"
+    in_stack = launched(stack, name, elsewhere=elsewhere)
+    token = LaunchedName(Lazy.uncached_string(_Name(stack, in_stack, name)))
+    token.at_synth, token.in_stack = name, in_stack
     return token
 
 
@@ -55,15 +60,13 @@ def launched(stack: Stack, own: str, *, elsewhere: str) -> str:
 
 @jsii.implements(IStringProducer)
 class _Name:
-    def __init__(self, stack: Stack, name: str) -> None:
-        self._stack, self._name = stack, name
-        elsewhere = f"{beginning_elsewhere(name)}-{kept(stack, 'id_part', _part_of_id)}"
-        self._token = launched(stack, name, elsewhere=elsewhere)
+    def __init__(self, stack: Stack, in_stack: str, name: str) -> None:
+        self._stack, self._in_stack, self._name = stack, in_stack, name
 
     def produce(self, context: IResolveContext) -> str:
         """The name as the resource that names it must write it."""
         same = stack_of(context.scope) is self._stack
-        return self._token if same else self._name
+        return self._in_stack if same else self._name
 
 
 def _part_of_id() -> str:

@@ -4,23 +4,29 @@ those that other code of the app attaches."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from posixpath import commonpath
 from typing import Any
 
 import jsii
-from aws_cdk import Aws, CfnResource, Fn, Stack
+from aws_cdk import Aws, CfnResource, Fn, Reference, Stack, Tokenization
 from aws_cdk import aws_iam as iam
 from constructs import Construct, Dependable, IConstruct, IDependable
 
+from ..plan.launched_names import as_named
 from ..plan.rights import ROLE_POLICIES_LENGTH, document, keys_apart, too_long
-from .construct_tree import TreePart, digest, digest_below, only_child, path_of, region_of, stack_of
+from .construct_tree import TreePart, digest, digest_of, only_child, path_of, region_of, stack_of
 from .homes import check_home, check_homes_of
 from .launched_names import launched
 from .policy_documents import sent_length
-from .template_values import is_token
+from .template_values import is_token, pseudo_parameters
 
 _GIVEN = "RoleRights"
 _LONGEST_STACK_NAME = 80  # of the 128 characters of a policy's name
+
+_OF_RESOURCE = re.compile(r'"Fn::GetAtt"|"Ref": "(?!AWS::)')
+_MARKER = re.compile(r"[$#]\{Token\[[^\]]*\]\}")  # a token in a text, or in a list's only entry
 
 _RIGHTS_BEFORE = "RightsBefore"
 _MAY_WAIT = ("AWS::SageMaker::", "AWS::Lambda::", "AWS::CloudFormation::", "Custom::")
@@ -97,7 +103,7 @@ class RoleRights:
         parent = self.scope if self._name_end else scope or self.scope
         resolved = stack_of(parent).resolve(list(statements))
         check_homes_of(owner or parent, resolved)
-        content_digest = digest_below(parent, list(statements), resolved)
+        content_digest = _digest_below(parent, list(statements), resolved)
         name = kind if fixed else f"{kind}{content_digest}"
         if owner is not None:
             part = path_of(owner).removeprefix(f"{path_of(stack_of(owner))}/").partition("/")[0]
@@ -135,6 +141,31 @@ class RoleRights:
         )
         self._role.attach_inline_policy(attached)  # which a role imported as immutable leaves out
         return attached
+
+
+def _digest_below(scope: IConstruct, value: Any, resolved: Any) -> str:
+    """The same for the same value wherever the scope is in its stack.
+
+    A resource counts by its path below the nearest construct that holds both it and the scope.
+    """
+    # Node.js is asked for paths only where the value, as the stack resolved it, names resources.
+    if not _OF_RESOURCE.search(json.dumps(resolved)):
+        return digest_of(as_named(resolved))
+    text = json.dumps(value, sort_keys=True, default=stack_of(scope).resolve)
+    for token, name in zip(pseudo_parameters(), ("Partition", "Region", "AccountId"), strict=True):
+        text = text.replace(token, f"AWS::{name}")
+    meanings = {marker: _meaning(scope, marker) for marker in set(_MARKER.findall(text))}
+    return digest_of(_MARKER.sub(lambda marker: meanings[marker.group()], text))
+
+
+def _meaning(scope: IConstruct, marker: str) -> str:
+    """What a token's text refers to: a resource by its path, anything else as the stack has it."""
+    token = Tokenization.reverse_string(marker).first_token if marker[0] == "$" else None
+    if not isinstance(token, Reference):
+        return json.dumps(as_named(stack_of(scope).resolve(marker)), sort_keys=True)
+    path = path_of(token.target)
+    shared = commonpath([path, path_of(scope)])
+    return f"{token.display_name} of {path.removeprefix(shared).lstrip('/')}"
 
 
 class _Given(TreePart):

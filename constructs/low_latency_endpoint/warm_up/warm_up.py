@@ -146,11 +146,11 @@ class WarmUp(Construct):
             self,
             "Sender",
             handler="sender.handler",
-            description=f"Sends warm-up requests to {endpoint.name_in_template}",
+            description=f"Sends warm-up requests to {endpoint.name_in(self)}",
             code=code,
             environment={
                 "WARM_UP": stack.to_json_string(
-                    {"endpoint": endpoint.name_in_template, "zones": zones}
+                    {"endpoint": endpoint.name_in(self), "zones": zones}
                 )
             },
             timeout_seconds=_SENDER_SECONDS,
@@ -164,18 +164,18 @@ class WarmUp(Construct):
             event_age_seconds=300,
             reserved_concurrency=options.reserved_concurrency,
         )
-        self.sender.allow(calling_endpoint(endpoint_arn(self, endpoint.name_in_template)))
+        self.sender.allow(calling_endpoint(endpoint_arn(self, endpoint.name_in(self))))
         self.controller = WarmUpFunction(
             self,
             "Controller",
             handler="controller.handler",
-            description=f"Decides when {endpoint.name_in_template} is warmed up",
+            description=f"Decides when {endpoint.name_in(self)} is warmed up",
             code=code,
             environment={
                 "SENDER": self.sender.arn,
                 "WARM_UP": json.dumps(
                     {
-                        "endpoint": endpoint.name_in_template,
+                        "endpoint": endpoint.name_in(self),
                         "variants": [variant.name for variant in endpoint.known_variants()],
                         "requests_per_zone": requests_per_zone,
                     }
@@ -220,7 +220,7 @@ class WarmUp(Construct):
         if options.during_deployments:
             self.controller.on(
                 "Deployments",
-                description=f"Deployments of {endpoint.name_in_template}",
+                description=f"Deployments of {endpoint.name_in(self)}",
                 event_pattern={
                     "source": ["aws.sagemaker"],
                     "detail-type": [_DEPLOYMENT_EVENT],
@@ -263,7 +263,7 @@ class WarmUp(Construct):
         minutes = seconds // 60
         self.controller.on(
             "KeepWarm",
-            description=f"Keeps {self._endpoint.name_in_template} warm while traffic is low",
+            description=f"Keeps {self._endpoint.name_in(self)} warm while traffic is low",
             schedule_expression=f"rate({minutes} minute{'s' if minutes > 1 else ''})",
             input=json.dumps(
                 {

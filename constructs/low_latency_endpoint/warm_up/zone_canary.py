@@ -140,7 +140,7 @@ class ZoneCanary(Construct):
                 self,
                 f"Zone-{zone}",
                 handler="canary.handler",
-                description=f"Measures the path from {zone} to {endpoint.name_in_template}",
+                description=f"Measures the path from {zone} to {endpoint.name_in(self)}",
                 code=code,
                 environment={
                     "CANARY": stack_of(self).to_json_string(self._order(private_link, zone))
@@ -156,7 +156,7 @@ class ZoneCanary(Construct):
                 event_age_seconds=60,
                 reserved_concurrency=None,
             )
-            made.allow(calling_endpoint(endpoint_arn(self, endpoint.name_in_template)))
+            made.allow(calling_endpoint(endpoint_arn(self, endpoint.name_in(self))))
             minute = made.on(
                 "Minute",
                 description=f"Measures the path from {zone} every minute",
@@ -169,7 +169,7 @@ class ZoneCanary(Construct):
         watched = [each for zone in zones for each in self._watched(zone)]
         if options.zone_difference is not None:
             watched.append(self._difference(zones, milliseconds_of(options.zone_difference)))
-        name = endpoint.name_in_template
+        name = endpoint.name_in(self)
         for each in watched:
             text = f"{each.text(name)} Run: low-latency diagnose {name}"
             self.alarms[each.key] = each.made(self, each.key, text)
@@ -190,7 +190,7 @@ class ZoneCanary(Construct):
         if private_link.private_dns or not names:
             names["callers"] = private_link.dns_name
         return {
-            "endpoint": self._endpoint.name_in_template,
+            "endpoint": self._endpoint.name_in(self),
             "zone": zone,
             "names": names,
             "namespace": NAMESPACE,
@@ -201,9 +201,7 @@ class ZoneCanary(Construct):
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=name,
-            dimensions_map=dict(
-                zip(DIMENSIONS, (self._endpoint.name_in_template, zone), strict=True)
-            ),
+            dimensions_map=dict(zip(DIMENSIONS, (self._endpoint.name_in(self), zone), strict=True)),
             statistic=statistic,
             period=Duration.minutes(minutes),
         )
