@@ -637,7 +637,7 @@ row("LLE739", lambda w: w.alarms(service_level_objective=0.99), "no threshold", 
 row("LLE724", lambda w: w.alarms(capacity_at_maximum=True), "does not scale", "scaled variant")
 NIGHT = partial(ScalingSchedule, name="night", rate="1 day", min=2)
 ONCE = partial(ScalingSchedule, name="once", at="2030-01-01T00:00:00", min=2)
-row("LLE612", lambda _: NIGHT(rate="0 days"), "rate(0 days)", "rate(value unit)")
+row("LLE612", lambda _: NIGHT(rate="0 days"), "rate(0 days)", "rate(1 unit)")
 row("LLE927", lambda _: ONCE(rate="1 day"), "at and rate", "cron, at, rate")
 out_of("LLE613", lambda _, v: ONCE(time_zone=v), "Europe/Berlin", "Mars/Olympus", "Berlin")
 row(

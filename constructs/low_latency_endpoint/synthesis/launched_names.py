@@ -29,12 +29,12 @@ class LaunchedName(str):
     ----------
     at_synth : str
         The name in the stack that has the app's name for it.
-    in_stack : str
+    in_stack : LaunchedName
         A token for the construct's own stack, which CDK resolves without a call to Python.
     """
 
     at_synth: str
-    in_stack: str
+    in_stack: LaunchedName
 
 
 def launched_name_of(construct: Construct) -> LaunchedName:
@@ -47,7 +47,8 @@ def launched_name_of(construct: Construct) -> LaunchedName:
     """
     name, stack = name_of(construct), stack_of(construct)
     elsewhere = f"{beginning_elsewhere(name)}-{kept(stack, 'id_part', _part_of_id)}"
-    in_stack = launched(stack, name, elsewhere=elsewhere)
+    in_stack = LaunchedName(launched(stack, name, elsewhere=elsewhere))
+    in_stack.at_synth, in_stack.in_stack = name, in_stack
     token = LaunchedName(Lazy.uncached_string(_Name(stack, in_stack, name)))
     token.at_synth, token.in_stack = name, in_stack
     return token
