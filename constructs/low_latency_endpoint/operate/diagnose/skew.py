@@ -217,16 +217,22 @@ def _instance(
         also = [f"{name} {milliseconds(means[name])}" for name in slow[1:4]]
         more = len(slow) - 1 - len(also)
         text += f"; slow too: {', '.join(also)}" + (f" and {more} more" if more else "")
-    why = "sends fewer requests to a slow instance; `low-latency compare-routing` measures the difference"
-    routing = [Remedy("routing", why, "least_outstanding_requests")]
     return view.cause(
         "LLD501",
         *view.slow_evidence(),
         text,
         Evidence(view.routing_words),
         times=times,
-        first=routing if view.variant.routing == "RANDOM" else (),
+        first=_other_routing(view),
     )
+
+
+def _other_routing(view: VariantView) -> list[Remedy]:
+    """What helps against a slow instance under RANDOM."""
+    why = "sends fewer requests to a slow instance; `low-latency compare-routing` measures the difference"
+    if view.variant.routing != "RANDOM":
+        return []
+    return [Remedy("routing", why, "least_outstanding_requests")]
 
 
 def _zone(view: VariantView, times: list[datetime], means: dict[str, float], worst: str) -> Finding:
@@ -240,5 +246,15 @@ def _zone(view: VariantView, times: list[datetime], means: dict[str, float], wor
     if share is not None and share > SLOW_ZONE / len(means):
         first.append(Remedy("client_zones.ids", "stack-level: all zones in which callers run"))
         confidence = "high"
+    more: list[Remedy] = []
+    if not view.variant.instances:
+        # Series by zone exist without metrics per instance.
+        text += "; without metrics per instance, one slow instance in that zone looks the same"
+        text += f" ({view.routing_words})"
+        more = [Remedy("metrics.enhanced", "shows whether one instance is slow (billed)", "true")]
+        more += _other_routing(view)
+        confidence = "low" if confidence == "medium" else confidence
     shown = view.slow_evidence()
-    return view.cause("LLD503", *shown, text, times=times, confidence=confidence, first=first)
+    return view.cause(
+        "LLD503", *shown, text, times=times, confidence=confidence, first=first, more=more
+    )
