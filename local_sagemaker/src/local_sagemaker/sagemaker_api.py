@@ -228,6 +228,10 @@ def _settled(caller: Caller, name: str) -> dict[str, Any]:
     endpoint = _find(caller, "Endpoint", name)
     if endpoint["EndpointStatus"] in ("Creating", "Updating", "RollingBack"):
         raise Invalid(f'Cannot update in-progress endpoint "{endpoint["EndpointArn"]}".')
+    if endpoint["EndpointStatus"] == "Failed":
+        # API reference, DescribeEndpoint: "DeleteEndpoint is the only operation that can be
+        # performed on a failed endpoint." The words of the refusal are ours.
+        raise Invalid(f'Cannot update failed endpoint "{endpoint["EndpointArn"]}": delete it.')
     return endpoint
 
 

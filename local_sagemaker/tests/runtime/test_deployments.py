@@ -119,6 +119,12 @@ def test_creation_fails_when_the_container_is_not_healthy_in_time(here, server):
     assert (found["EndpointStatus"], found["FailureReason"]) == ("Failed", UNHEALTHY)
     with pytest.raises(ClientError, match=r"ValidationError.*not found"):
         here.invoke(name)
+    # API reference: "DeleteEndpoint is the only operation that can be performed on a failed
+    # endpoint."
+    with pytest.raises(ClientError, match="Cannot update failed endpoint"):
+        here.aws.client("sagemaker").update_endpoint(
+            EndpointName=name, EndpointConfigName=found["EndpointConfigName"]
+        )
     assert log_groups(here, name) == [f"/aws/sagemaker/Endpoints/{name}"]
 
 

@@ -145,16 +145,33 @@ def _matches(name: str, pattern: str, value: str) -> bool:
 
 
 def _check_parameter(name: str, declaration: Mapping[str, Any], value: str) -> None:
-    allowed = declaration.get("AllowedValues")
-    if allowed is not None and value not in [_as_text(choice) for choice in allowed]:
-        raise _refusal(name, declaration, "be one of AllowedValues")
-    pattern = declaration.get("AllowedPattern")
-    if pattern is not None and not _matches(name, pattern, value):
-        raise _refusal(name, declaration, f"match pattern {pattern}")
+    for item in _items(str(declaration.get("Type")), value):
+        _check_item(name, declaration, item)
     _check_numbers(name, declaration, value)
     if len(value.encode()) > _LONGEST_VALUE:
         raise ServiceError(f"Parameter '{name}' must be at most {_LONGEST_VALUE} bytes long")
     _check_size(name, declaration, len(value), "Length", "length")
+
+
+def _check_item(name: str, declaration: Mapping[str, Any], item: str) -> None:
+    """Hold a value, or one of a list, against what the template allows."""
+    allowed = declaration.get("AllowedValues")
+    if allowed is not None and item not in [_as_text(choice) for choice in allowed]:
+        raise _refusal(name, declaration, "be one of AllowedValues")
+    pattern = declaration.get("AllowedPattern")
+    if pattern is not None and not _matches(name, pattern, item):
+        raise _refusal(name, declaration, f"match pattern {pattern}")
+
+
+def _items(kind: str, value: str) -> list[str]:
+    """The values of a list, and a value that is no list alone.
+
+    Source: CloudFormation user guide, "Parameters": on a CommaDelimitedList a pattern "must match
+    each value in the list", and each must be one of the allowed values.
+    """
+    if kind == "CommaDelimitedList" or kind.startswith("List<"):
+        return [item.strip() for item in value.split(",")]
+    return [value]
 
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -164,7 +181,7 @@ def _check_numbers(name: str, declaration: Mapping[str, Any], value: str) -> Non
     kind = declaration.get("Type")
     if kind not in ("Number", "List<Number>"):
         return
-    for item in value.split(",") if kind == "List<Number>" else [value]:
+    for item in _items(kind, value):
         if not _NUMBER.fullmatch(item.strip()):
             raise ServiceError(f"Parameter '{name}' must be a number.")
         _check_size(name, declaration, float(item), "Value", "value")
