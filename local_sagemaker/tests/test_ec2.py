@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from signed_requests import refusal
 from stacks_under_test import resource_of
 
@@ -274,3 +275,40 @@ def test_flow_log(aws, stack, vpc, role):
     assert found["MaxAggregationInterval"] == 60
     stack.delete()
     assert aws.client("ec2").describe_flow_logs()["FlowLogs"] == []
+
+
+def test_what_a_vpc_and_a_group_are_used_by_keeps_them(aws):
+    """botocore: DeleteSecurityGroup ("referenced by another security group"), DeleteVpc."""
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
+    used, using = (
+        ec2.create_security_group(GroupName=name, Description="d", VpcId=vpc)["GroupId"]
+        for name in ("used", "using")
+    )
+    rule = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
+    of_itself = [{**rule, "UserIdGroupPairs": [{"GroupId": using}]}]
+    of_other = [{**rule, "UserIdGroupPairs": [{"GroupId": used}]}]
+    ec2.authorize_security_group_ingress(GroupId=using, IpPermissions=[*of_itself, *of_other])
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_security_group(GroupId=used)
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_vpc(VpcId=vpc)
+    for group in (using, used):
+        ec2.delete_security_group(GroupId=group)
+    ec2.delete_vpc(VpcId=vpc)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("sg-mine", "InvalidParameterValue"), ("WEB", "InvalidGroup.Duplicate")]
+)
+def test_names_of_groups(aws, name, code):
+    """botocore, CreateSecurityGroup: not like an ID, and case-insensitive in a VPC."""
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
+    made = ec2.create_security_group(GroupName="web", Description="d", VpcId=vpc)["GroupId"]
+    try:
+        with pytest.raises(ClientError, match=code):
+            ec2.create_security_group(GroupName=name, Description="d", VpcId=vpc)
+    finally:
+        ec2.delete_security_group(GroupId=made)
+        ec2.delete_vpc(VpcId=vpc)

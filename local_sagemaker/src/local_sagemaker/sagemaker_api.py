@@ -228,6 +228,12 @@ def _settled(caller: Caller, name: str) -> dict[str, Any]:
     endpoint = _find(caller, "Endpoint", name)
     if endpoint["EndpointStatus"] in ("Creating", "Updating", "RollingBack"):
         raise Invalid(f'Cannot update in-progress endpoint "{endpoint["EndpointArn"]}".')
+    return endpoint
+
+
+def _changeable(caller: Caller, name: str) -> dict[str, Any]:
+    """Give a settled endpoint that may be changed, not only deleted."""
+    endpoint = _settled(caller, name)
     if endpoint["EndpointStatus"] == "Failed":
         # API reference, DescribeEndpoint: "DeleteEndpoint is the only operation that can be
         # performed on a failed endpoint." The words of the refusal are ours.
@@ -277,7 +283,7 @@ def _from_config(
 
 def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """UpdateEndpoint: new configuration, with or without the present counts and weights."""
-    endpoint = _settled(caller, request["EndpointName"])
+    endpoint = _changeable(caller, request["EndpointName"])
     config = _find(caller, "EndpointConfig", request["EndpointConfigName"])
     deployment = request.get("DeploymentConfig")
     former = _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
@@ -329,7 +335,7 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    endpoint = _settled(caller, request["EndpointName"])
+    endpoint = _changeable(caller, request["EndpointName"])
     _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
     live = caller.runtime.owns(caller.place, endpoint["EndpointName"])
     variants = {v["VariantName"]: v for v in all_variants(endpoint)}

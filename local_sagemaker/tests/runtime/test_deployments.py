@@ -126,6 +126,7 @@ def test_creation_fails_when_the_container_is_not_healthy_in_time(here, server):
             EndpointName=name, EndpointConfigName=found["EndpointConfigName"]
         )
     assert log_groups(here, name) == [f"/aws/sagemaker/Endpoints/{name}"]
+    here.aws.client("sagemaker").delete_endpoint(EndpointName=name)
 
 
 def log_groups(here: Any, name: str) -> list[str]:

@@ -107,11 +107,68 @@ def up_to_date(original: Callable[..., Any], self: Any, *given: Any, **named: An
 def delete_security_group(
     original: Callable[..., Any], self: Any, name: str | None = None, group_id: str | None = None
 ) -> Any:
-    """Refuse while an interface has it."""
+    """Refuse while an interface has it, or a rule of another group names it."""
     remove_expired()
-    if any(group.id == group_id for eni in [*self.enis.values()] for group in eni.group_set):
+    of_interfaces = (group.id for eni in [*self.enis.values()] for group in eni.group_set)
+    others = (group for group in _groups(self) if group.id != group_id)
+    of_rules = (
+        (rule.source_group or {}).get("GroupId")
+        for group in others
+        for rule in (*group.ingress_rules, *group.egress_rules)
+    )
+    if group_id in {*of_interfaces, *of_rules}:
         raise DependencyViolationError(f"resource {group_id} has a dependent object")
     return original(self, name, group_id)
+
+
+def _groups(backend: Any, vpc_id: str | None = None) -> list[Any]:
+    groups = [group for groups in [*backend.groups.values()] for group in [*groups.values()]]
+    return [group for group in groups if vpc_id in (None, group.vpc_id)]
+
+
+@around(EC2Backend)
+def create_security_group(
+    original: Callable[..., Any], self: Any, name: str, *given: Any, **more: Any
+) -> Any:
+    """Refuse a name like an ID, and one that the VPC has in another case."""
+    # botocore, CreateSecurityGroup: the name "can't start with sg-" and is "case-insensitive".
+    if name.lower().startswith("sg-"):
+        raise EC2ClientError(
+            "InvalidParameterValue",
+            f"Value ({name}) for parameter GroupName is invalid. Group names may not be in the "
+            "format sg-*",
+        )
+    vpc_id = more.get("vpc_id") or (given[1] if len(given) > 1 else None) or self.default_vpc.id
+    names = [] if more.get("force") else [group.name.lower() for group in _groups(self, vpc_id)]
+    if name.lower() in names:
+        raise EC2ClientError(
+            "InvalidGroup.Duplicate",
+            f"The security group '{name}' already exists for VPC '{vpc_id}'",
+        )
+    return original(self, name, *given, **more)
+
+
+@around(EC2Backend)
+def delete_vpc(original: Callable[..., Any], self: Any, vpc_id: str) -> Any:
+    """Refuse while the VPC has security groups of its own, an internet gateway or endpoints."""
+    # botocore, DeleteVpc: "You must detach or delete all gateways and resources that are
+    # associated with the VPC".
+    groups = [group for group in _groups(self, vpc_id) if not group.is_default]
+    gateways = [
+        gateway
+        for gateway in [*self.internet_gateways.values()]
+        if gateway.vpc and gateway.vpc.id == vpc_id
+    ]
+    endpoints = [
+        endpoint
+        for endpoint in [*self.vpc_end_points.values()]
+        if endpoint.vpc_id == vpc_id and endpoint.state != "deleted"
+    ]
+    if groups or gateways or endpoints:
+        raise DependencyViolationError(
+            f"The vpc '{vpc_id}' has dependencies and cannot be deleted."
+        )
+    return original(self, vpc_id)
 
 
 @around(EC2Backend)
