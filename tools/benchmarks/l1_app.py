@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from aws_cdk import App, CfnResource, Environment, Stack
+from aws_cdk import App, CfnCondition, CfnResource, Environment, Fn, Stack
 
 from .measure import peak_megabytes
 
@@ -22,6 +22,8 @@ def main() -> None:
     started = time.perf_counter()
     app = App()
     stack = Stack(app, "Benchmark", env=Environment(account="123456789012", region="us-east-1"))
+    for name, condition in template.get("Conditions", {}).items():
+        CfnCondition(stack, name, expression=Fn.condition_equals(*condition["Fn::Equals"]))
     for logical_id, resource in template["Resources"].items():
         properties = resource.get("Properties", {})
         generic = CfnResource(stack, logical_id, type=resource["Type"], properties=properties)

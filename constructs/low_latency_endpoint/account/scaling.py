@@ -34,7 +34,9 @@ def _asked(account: Account, **resources: Any) -> dict[str, Any]:
 
 
 def _of_instances(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [row for row in rows if row["ScalableDimension"] == _INSTANCES["ScalableDimension"]]
+    """Those that are about instances; of a scheduled action the dimension is an optional member."""
+    own = _INSTANCES["ScalableDimension"]
+    return [row for row in rows if row.get("ScalableDimension", own) == own]
 
 
 def scalable_targets(
