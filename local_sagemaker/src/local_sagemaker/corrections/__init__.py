@@ -19,6 +19,7 @@ from . import (  # noqa: E402, F401
     lambda_functions,
     log_groups,
     networks,
+    parameters,
     policies,
     storage,
     unknown_operations,

@@ -210,3 +210,17 @@ def _get_account_settings(self: Any) -> tuple[int, dict[str, str], str]:
 
 LambdaResponse.get_account_settings = _get_account_settings
 urls.url_paths["{0}/(?P<api_version>[^/]+)/account-settings/?$"] = LambdaResponse.dispatch
+
+
+@around(LambdaBackend)
+def put_function_event_invoke_config(
+    original: Callable[..., Any], self: Any, function_name: str, config: dict[str, Any]
+) -> Any:
+    """Refuse destinations that Lambda does not send to: API reference, DestinationConfig."""
+    for outcome, destination in (config.get("DestinationConfig") or {}).items():
+        arn = (destination or {}).get("Destination") or ""
+        if arn.endswith(".fifo") or (outcome == "OnSuccess" and ":s3:" in arn):
+            raise InvalidParameterValueException(
+                f"The provided destination config DestinationConfig({outcome}={arn}) is invalid."
+            )
+    return original(self, function_name, config)

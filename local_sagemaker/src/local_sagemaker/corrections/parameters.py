@@ -1,0 +1,56 @@
+"""SSM's parameters: moto takes names, values and tiers that Parameter Store refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from moto.ssm.exceptions import ValidationException
+from moto.ssm.models import SimpleSystemManagerBackend
+
+from .replacing import around
+
+_MOST_LEVELS = 15
+_LARGEST = {"Standard": 4096, "Advanced": 8192, "Intelligent-Tiering": 8192}
+"""Bytes of a value; source: API reference, PutParameter, as all rules here. The words are ours."""
+
+
+@around(SimpleSystemManagerBackend)
+def put_parameter(
+    original: Callable[..., Any],
+    self: Any,
+    name: str,
+    description: str,
+    value: str,
+    parameter_type: str,
+    allowed_pattern: str,
+    *given: Any,
+    tier: str | None = None,
+    **more: Any,
+) -> Any:
+    """Refuse what is no name, value or tier."""
+    if "/" in name and not name.startswith("/"):
+        raise ValidationException(
+            "Parameter name must be a fully qualified name: one with levels begins with /."
+        )
+    if name.count("/") > _MOST_LEVELS:
+        raise ValidationException(f"Hierarchy levels of a parameter: at most {_MOST_LEVELS}.")
+    largest = _LARGEST[tier or "Standard"]
+    if len(value.encode()) > largest:
+        raise ValidationException(
+            f"A parameter of the tier {tier or 'Standard'} has a value of at most {largest} bytes."
+        )
+    if allowed_pattern and not re.search(allowed_pattern, value):
+        raise ValidationException(
+            f"Parameter value, cannot be validated against allowedPattern: {allowed_pattern}"
+        )
+    former = self._parameters.get(name)
+    if tier == "Standard" and former and former[-1].tier == "Advanced":
+        raise ValidationException(
+            "This parameter uses the advanced-parameter tier. You can't downgrade a parameter from "
+            "the advanced-parameter tier to the standard-parameter tier."
+        )
+    return original(
+        self, name, description, value, parameter_type, allowed_pattern, *given, tier=tier, **more
+    )

@@ -1,0 +1,98 @@
+"""What logs, parameters, targets and destinations are refused for, by AWS's API references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from stacks_under_test import function
+
+DAY = 24 * 3600 * 1000
+QUEUE = "arn:aws:sqs:us-east-1:123456789012:letters"
+TARGET = {"Id": "1", "Arn": QUEUE}
+
+
+def refused(call: Any, words: str, **given: Any) -> None:
+    with pytest.raises(ClientError, match=words):
+        call(**given)
+
+
+def test_logs(aws):
+    """CloudWatch Logs: CreateLogGroup, PutLogEvents, MetricTransformation."""
+    logs, kms = aws.client("logs"), aws.client("kms")
+    key = kms.create_key()["KeyMetadata"]["Arn"]
+    logs.create_log_group(logGroupName="kept", kmsKeyId=key)
+    logs.create_log_stream(logGroupName="kept", logStreamName="s")
+    kms.disable_key(KeyId=key.rpartition("/")[2])
+    unknown = f"{key[:-12]}000000000000"
+    for bad in (key, unknown):
+        refused(logs.create_log_group, "InvalidParameter", logGroupName="new", kmsKeyId=bad)
+    batch = {"logGroupName": "kept", "logStreamName": "s"}
+    now = 1_790_000_000_000
+    events = [{"timestamp": time, "message": "m"} for time in (now, now + DAY + 1)]
+    refused(logs.put_log_events, "24 hours", **batch, logEvents=events)
+    transformation = {"metricName": "m", "metricNamespace": "n", "metricValue": "1"}
+    dimensions = {name: f"$.{name}" for name in "abcd"}
+    refused(
+        logs.put_metric_filter,
+        "at most 3",
+        logGroupName="kept",
+        filterName="f",
+        filterPattern="{$.a=*}",
+        metricTransformations=[{**transformation, "dimensions": dimensions}],
+    )
+    logs.delete_log_group(logGroupName="kept")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"Name": "a/b"}, "fully qualified"),
+        ({"Name": "/a" * 16}, "levels"),
+        ({"Value": "x" * 4097}, "4096 bytes"),
+        ({"Value": "abc", "AllowedPattern": "^[0-9]+$"}, "allowedPattern"),
+    ],
+)
+def test_parameters(aws, given, words):
+    """Systems Manager, PutParameter: Name, Value, AllowedPattern."""
+    ssm = aws.client("ssm")
+    stated = {"Name": "/team/p", "Value": "1", "Type": "String", **given}
+    refused(ssm.put_parameter, words, **stated)
+
+
+def test_a_parameter_stays_advanced(aws):
+    """Systems Manager, PutParameter, Tier."""
+    ssm = aws.client("ssm")
+    stated = {"Name": "/team/p", "Type": "String"}
+    ssm.put_parameter(**stated, Value="x" * 8192, Tier="Advanced")
+    refused(ssm.put_parameter, "downgrade", **stated, Value="x", Tier="Standard", Overwrite=True)
+    ssm.delete_parameter(Name="/team/p")
+
+
+def test_targets(aws):
+    """EventBridge, PutTargets: five of a rule, one input, which is JSON."""
+    events = aws.client("events")
+    events.put_rule(Name="r", EventPattern='{"source": ["a"]}')
+    both = {**TARGET, "Input": "{}", "InputPath": "$.a"}
+    refused(events.put_targets, "Only one of", Rule="r", Targets=[both])
+    refused(events.put_targets, "JSON syntax", Rule="r", Targets=[{**TARGET, "Input": "{oops"}])
+    ids = [str(number) for number in range(6)]
+    events.put_targets(Rule="r", Targets=[{**TARGET, "Id": each} for each in ids[:5]])
+    refused(events.put_targets, "LimitExceeded", Rule="r", Targets=[{**TARGET, "Id": ids[5]}])
+    events.remove_targets(Rule="r", Ids=ids)
+    events.delete_rule(Name="r")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "arn"), [("OnFailure", f"{QUEUE}.fifo"), ("OnSuccess", "arn:aws:s3:::bucket")]
+)
+def test_destinations(aws, stack, role, outcome, arn):
+    """Lambda, DestinationConfig: standard queues, and buckets for what failed."""
+    made = stack.deploy("AWS::Lambda::Function", function("x = 1"), Role=role)
+    refused(
+        aws.client("lambda").put_function_event_invoke_config,
+        "InvalidParameterValue",
+        FunctionName=made.ref,
+        DestinationConfig={outcome: {"Destination": arn}},
+    )
