@@ -277,7 +277,8 @@ def cases(draw: st.DrawFn) -> tuple[list[int], TargetTracking, int]:
     minutes = [requests for requests, length in levels for _ in range(length)]
     minutes += [draw(st.integers(0, 80)) for _ in range(draw(st.integers(0, 15)))]
     instances = draw(st.integers(1, 4))
-    starts = st.integers(0, 60).map(lambda number: 10.0 * number + 5.0)
+    # No update, nor one after the other, ends in the moment of a tick: who comes first is open then.
+    starts = st.integers(0, 60).map(lambda number: 10.0 * number + 5.137)
     times = draw(st.lists(st.integers(1, 50), max_size=3, unique=True))
     limits = []
     for time in sorted(times):
