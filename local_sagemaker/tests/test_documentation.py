@@ -71,7 +71,9 @@ def test_the_first_call(
 
 def test_the_fixture(project: Path, pytester: pytest.Pytester) -> None:
     shutil.copytree(project, pytester.path, dirs_exist_ok=True)
-    found = pytester.runpytest_inprocess(
+    # In a process of its own: afterwards pytester forgets the modules that came with it, and an
+    # extension such as numpy's cannot be loaded again.
+    found = pytester.runpytest_subprocess(
         "-q", "-p", "local_sagemaker.pytest_plugin", "-p", "no:cacheprovider"
     )
     found.assert_outcomes(passed=1)
