@@ -52,6 +52,7 @@ def test_logs(aws):
         ({"Name": "/a" * 16}, "levels"),
         ({"Value": "x" * 4097}, "4096 bytes"),
         ({"Value": "abc", "AllowedPattern": "^[0-9]+$"}, "allowedPattern"),
+        ({"AllowedPattern": "("}, "allowedPattern"),
     ],
 )
 def test_parameters(aws, given, words):
@@ -77,6 +78,8 @@ def test_targets(aws):
     both = {**TARGET, "Input": "{}", "InputPath": "$.a"}
     refused(events.put_targets, "Only one of", Rule="r", Targets=[both])
     refused(events.put_targets, "JSON syntax", Rule="r", Targets=[{**TARGET, "Input": "{oops"}])
+    deep = {**TARGET, "Input": '{"a":' * 1500 + "1" + "}" * 1500}
+    refused(events.put_targets, "JSON syntax|length", Rule="r", Targets=[deep])
     ids = [str(number) for number in range(6)]
     events.put_targets(Rule="r", Targets=[{**TARGET, "Id": each} for each in ids[:5]])
     refused(events.put_targets, "LimitExceeded", Rule="r", Targets=[{**TARGET, "Id": ids[5]}])

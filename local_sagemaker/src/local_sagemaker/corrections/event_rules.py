@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from moto.core.exceptions import JsonRESTError
 from moto.events.exceptions import ValidationException
 from moto.events.models import EventsBackend
 
-from ..protocols import service_model
+from ..protocols import read_json, service_model
 from ..runtime.scheduled_actions import is_schedule
 from .replacing import around
 
@@ -69,6 +68,6 @@ def _check_input(target: Mapping[str, Any]) -> None:
             f"{target['Id']}."
         )
     try:
-        json.loads(target.get("Input", "{}"))
-    except ValueError:
+        read_json(target.get("Input", "{}"))
+    except (ValueError, RecursionError):
         raise ValidationException(f"JSON syntax error in input for target {target['Id']}") from None

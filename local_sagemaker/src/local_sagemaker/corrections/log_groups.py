@@ -46,7 +46,7 @@ def put_log_events(
 ) -> Any:
     """Refuse a batch of more than a day: API reference, PutLogEvents."""
     times = [event["timestamp"] for event in events]
-    if max(times) - min(times) > _DAY:
+    if times and max(times) - min(times) > _DAY:
         raise InvalidParameterException(
             "The batch of log events in a single PutLogEvents request cannot span more than 24 hours."
         )

@@ -36,12 +36,12 @@ def put_parameter(
         )
     if name.count("/") > _MOST_LEVELS:
         raise ValidationException(f"Hierarchy levels of a parameter: at most {_MOST_LEVELS}.")
-    largest = _LARGEST[tier or "Standard"]
-    if len(value.encode()) > largest:
+    largest = _LARGEST.get(tier or "Standard", _LARGEST["Advanced"])
+    if len((value or "").encode()) > largest:
         raise ValidationException(
             f"A parameter of the tier {tier or 'Standard'} has a value of at most {largest} bytes."
         )
-    if allowed_pattern and not re.search(allowed_pattern, value):
+    if allowed_pattern and not _matches(allowed_pattern, value or ""):
         raise ValidationException(
             f"Parameter value, cannot be validated against allowedPattern: {allowed_pattern}"
         )
@@ -54,3 +54,10 @@ def put_parameter(
     return original(
         self, name, description, value, parameter_type, allowed_pattern, *given, tier=tier, **more
     )
+
+
+def _matches(pattern: str, value: str) -> bool:
+    try:
+        return re.search(pattern, value) is not None
+    except re.error:
+        return False
