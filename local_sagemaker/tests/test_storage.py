@@ -7,11 +7,13 @@ import io
 import json
 import os
 import tarfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 
 import pytest
-from botocore.exceptions import ClientError
 from moto.s3.models import FakeKey, FakeMultipart
 from roles_under_test import allow, document
 from signed_requests import refusal
@@ -169,21 +171,49 @@ def test_key_and_alias(aws, stack):
     assert kms.describe_key(KeyId=made.ref)["KeyMetadata"]["KeyState"] == "PendingDeletion"
 
 
-def test_a_part_whose_upload_ends_while_it_arrives_is_refused(aws, stack, monkeypatch):
+def test_an_upload_that_ends_slowly_refuses_its_parts(aws, stack, monkeypatch):
     s3 = aws.client("s3")
-    target = {"Bucket": stack.deploy("AWS::S3::Bucket", {"BucketName": "ending"}).ref, "Key": "k"}
+    name = stack.deploy("AWS::S3::Bucket", {"BucketName": "ending"}).ref
+    target = {"Bucket": name, "Key": "k"}
     upload = s3.create_multipart_upload(**target)["UploadId"]
-    store = FakeMultipart.set_part
+    part = partial(s3.upload_part, **target, UploadId=upload, PartNumber=1, Body=b"x")
+    part()
+    closing = threading.Event()
+    dispose = FakeMultipart.dispose
 
-    def ends(self, number, value):
-        part = store(self, number, value)
-        s3.abort_multipart_upload(**target, UploadId=upload)
-        part.dispose()
+    def dispose_slowly(self):
+        dispose(self)
+        closing.set()
+        time.sleep(0.3)  # moto still knows the upload, and its parts are closed
+
+    monkeypatch.setattr(FakeMultipart, "dispose", dispose_slowly)
+    with ThreadPoolExecutor() as pool:
+        aborted = pool.submit(s3.abort_multipart_upload, **target, UploadId=upload)
+        assert closing.wait(10)
+        assert refusal(part)[0] == "NoSuchUpload"
+        aborted.result()
+
+
+def test_a_part_being_stored_is_stored_before_its_upload_ends(aws, stack, monkeypatch):
+    s3 = aws.client("s3")
+    name = stack.deploy("AWS::S3::Bucket", {"BucketName": "storing"}).ref
+    target = {"Bucket": name, "Key": "k"}
+    upload = s3.create_multipart_upload(**target)["UploadId"]
+    storing = threading.Event()
+    set_part = FakeMultipart.set_part
+
+    def set_part_slowly(self, number, value):
+        part = set_part(self, number, value)
+        storing.set()
+        time.sleep(0.3)  # long enough for an abort to arrive
         return part
 
-    monkeypatch.setattr(FakeMultipart, "set_part", ends)
-    with pytest.raises(ClientError, match="NoSuchUpload"):
-        s3.upload_part(**target, UploadId=upload, PartNumber=1, Body=b"x")
+    monkeypatch.setattr(FakeMultipart, "set_part", set_part_slowly)
+    with ThreadPoolExecutor() as pool:
+        part = pool.submit(s3.upload_part, **target, UploadId=upload, PartNumber=1, Body=b"x")
+        assert storing.wait(10)
+        s3.abort_multipart_upload(**target, UploadId=upload)
+        assert part.result()["ETag"]
 
 
 def test_parts_of_an_upload_that_has_ended_are_refused(aws, stack):

@@ -32,14 +32,18 @@ def upload_part(
     original: Callable[..., Any], self: Any, bucket_name: str, multipart_id: str, *rest: Any
 ) -> Any:
     """Refuse a part of an upload that was completed, aborted, or never made."""
-    _check(self, bucket_name, multipart_id)
-    part = original(self, bucket_name, multipart_id, *rest)
-    try:
-        _ = part.etag  # read and kept now: moto was seen to close the part of an upload that ended
-    except ValueError:
+    with _one_at_a_time:
         _check(self, bucket_name, multipart_id)
-        raise
-    return part
+        part = original(self, bucket_name, multipart_id, *rest)
+        _ = part.etag  # moto reads the part late, and an upload that ends closes it
+        return part
+
+
+@around(S3Backend)
+def abort_multipart_upload(original: Callable[..., Any], self: Any, *given: Any) -> Any:
+    """Wait for parts being stored: moto closes them before it takes the upload away."""
+    with _one_at_a_time:
+        return original(self, *given)
 
 
 @around(S3Backend)
