@@ -34,7 +34,14 @@ _OTHERS = {
     "events": "PutRule",
     "logs": "CreateLogGroup",
 }
-_SAYS = re.compile(r"valid values|\bmust\b|can't|cannot|can not|at most|up to|\bbetween\b", re.I)
+_SAYS = re.compile(
+    r"valid values|\bmust\b|can't|cannot|can not|at most|up to|\bbetween\b"
+    r"|\bnot (?:supported|support|allowed|both|permitted)\b|should not|do not use"
+    r"|mutually exclusive|limited to|\brequire[sd]\b|maximum (?:length|of)\b|no more than"
+    r"|(?:validation|exception) error|an error occurs|returns an error"
+    r"|\bonly (?:one|valid|operation|if|when|for|used)\b|\bcan only\b",
+    re.I,
+)
 
 
 class Sentence(NamedTuple):

@@ -112,8 +112,36 @@ def changed(request: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
         if value is None:
             del place[last]
         else:
-            place[last] = value
+            place[last] = written_out(value)
     return result
+
+
+def written_out(value: Any) -> Any:
+    """Repeat what a row says once: a text, an item of a list, or a map's value."""
+    if isinstance(value, list):
+        return [written_out(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "times" not in value:
+        return {key: written_out(item) for key, item in value.items()}
+    numbers = range(value["times"])
+    if "text" in value:
+        return value["text"] * len(numbers)
+    if "map" in value:
+        return {f"K{number}": written_out(value["map"]) for number in numbers}
+    item = written_out(value["list"])
+    return [numbered(item, number) for number in numbers]
+
+
+def numbered(item: Any, number: int) -> Any:
+    """Fill the number of a list's item in."""
+    if isinstance(item, dict):
+        return {key: numbered(value, number) for key, value in item.items()}
+    if isinstance(item, list):
+        return [numbered(value, number) for value in item]
+    if item == "{number}":
+        return float(number)
+    return item.replace("{number}", str(number)) if isinstance(item, str) else item
 
 
 def call(aws: LocalAws, base: dict[str, Any]) -> Any:

@@ -73,12 +73,13 @@ def metrics(aws: LocalAws) -> set[tuple[str, tuple[str, ...]]]:
 
 def statistics(aws: LocalAws, period: int = 60, **named: str) -> list[dict[str, Any]]:
     now = aws.runtime_time()
+    reach = timedelta(seconds=700 * period)  # 1,440 data points at most
     found = aws.client("cloudwatch").get_metric_statistics(
         Namespace="Test",
         MetricName="m",
         Dimensions=dimensions(**named),
-        StartTime=now - timedelta(hours=1),
-        EndTime=now + timedelta(hours=3),
+        StartTime=now - reach,
+        EndTime=now + reach,
         Period=period,
         Statistics=["Sum", "SampleCount", "Maximum"],
     )

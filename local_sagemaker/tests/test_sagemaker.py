@@ -87,7 +87,8 @@ def test_model_keeps_every_setting(aws, stack, role):
 
 
 def test_endpoint_config_keeps_every_setting(aws, stack, role):
-    routing = {"RoutingStrategy": "PREFIX_AWARE"}
+    prefix = {"PrefixLength": 2048, "ConcurrencyThreshold": 8}
+    routing = {"RoutingStrategy": "PREFIX_AWARE", "PrefixAwareRoutingConfig": prefix}
     properties = {
         "ProductionVariants": [
             variant(
@@ -97,7 +98,7 @@ def test_endpoint_config_keeps_every_setting(aws, stack, role):
                 EnableSSMAccess=False,
                 InferenceAmiVersion="al2-ami-sagemaker-inference-gpu-2",
                 VolumeSizeInGB=30,
-                RoutingConfig={**routing, "PrefixAwareRoutingConfig": {"PrefixLength": 2048}},
+                RoutingConfig=routing,
             )
         ],
         "DataCaptureConfig": {

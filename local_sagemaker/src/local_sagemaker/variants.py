@@ -35,6 +35,7 @@ def check_shadows(config: Mapping[str, Any]) -> None:
 
 
 _COMPONENT_VARIABLES = 16  # API reference, InferenceComponentContainerSpecification
+_ENVIRONMENT_BYTES = 32 * 1024  # API reference, ContainerDefinition
 _FREQUENCIES = (10, 30, 60, 120, 180, 240, 300)  # API reference, MetricsEndpoint
 
 
@@ -43,12 +44,18 @@ def check_containers(containers: Sequence[Mapping[str, Any]]) -> None:
     named = [container for container in containers if container.get("ContainerHostname")]
     if named and len(named) < len(containers):
         raise Invalid("ContainerHostname must be specified for every container of a pipeline")
+    environments = [container.get("Environment") or {} for container in containers]
+    if sum(map(_size, environments)) > _ENVIRONMENT_BYTES:
+        raise Invalid("Environment can have 32 KB at most, over all containers")
     for container in containers:
         source = container.get("ModelDataSource")
         if source is not None and not source.get("S3DataSource"):
             raise Invalid("One and only one data source must be specified for ModelDataSource")
         if container.get("Mode") == "MultiModel" and source:
             raise Invalid("ModelDataSource cannot be used with multi-model endpoints")
+        image = container.get("ImageConfig") or {}
+        if image.get("RepositoryAuthConfig") and image["RepositoryAccessMode"] != "Vpc":
+            raise Invalid("RepositoryAuthConfig is only for a RepositoryAccessMode of Vpc")
         metrics = container.get("ContainerMetricsConfig") or {}
         for place in metrics.get("MetricsEndpoints") or []:
             frequency = place.get("MetricPublishFrequencyInSeconds", 60)
@@ -56,6 +63,22 @@ def check_containers(containers: Sequence[Mapping[str, Any]]) -> None:
                 raise Invalid(
                     f"MetricPublishFrequencyInSeconds of {frequency} must be one of {_FREQUENCIES}"
                 )
+
+
+def _size(environment: Mapping[str, str]) -> int:
+    return sum(len(name.encode()) + len(value.encode()) for name, value in environment.items())
+
+
+def check_routing(config: Mapping[str, Any]) -> None:
+    """Hold the variants' routing to the pages of RoutingConfig and PrefixAwareRoutingConfig."""
+    for variant in all_variants(config):
+        routing = variant.get("RoutingConfig") or {}
+        prefix = routing.get("PrefixAwareRoutingConfig")
+        by_prefix = routing.get("RoutingStrategy") == "PREFIX_AWARE"
+        if prefix is not None and not by_prefix:
+            raise Invalid("PrefixAwareRoutingConfig is only for a RoutingStrategy of PREFIX_AWARE")
+        if by_prefix and not {"PrefixLength", "ConcurrencyThreshold"} <= (prefix or {}).keys():
+            raise Invalid("PREFIX_AWARE requires PrefixLength and ConcurrencyThreshold")
 
 
 def check_serverless(

@@ -38,7 +38,10 @@ def problems_of_stat(stat: Mapping[str, Any]) -> Iterator[str]:
     name = stat.get("Stat")
     if name is not None and parse_statistic(name) is None:
         yield f"The statistic '{name}' does not exist"
-    yield from problems_of_dimensions((stat.get("Metric") or {}).get("Dimensions") or [])
+    metric = stat.get("Metric") or {}
+    if stat and not metric.get("MetricName"):
+        yield "MetricName must be specified"
+    yield from problems_of_dimensions(metric.get("Dimensions") or [])
 
 
 def problems_of_dimensions(dimensions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -49,6 +52,8 @@ def problems_of_dimensions(dimensions: Sequence[Mapping[str, Any]]) -> Iterator[
             yield f"Dimension {name} must have ASCII characters, and more than white space"
         if name.startswith(":"):
             yield f"Dimension {name} cannot start with a colon"
+        if has_control_characters(name + value):
+            yield f"Dimension {name!r} must not have control characters"
 
 
 def has_control_characters(text: str) -> bool:

@@ -282,6 +282,8 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     operator = settings["ComparisonOperator"]
     if ("Upper" in operator or "Lower" in operator) != banded:
         yield "ThresholdMetricId goes with a comparison with an anomaly band, and only with that"
+    if banded and "Threshold" in given:
+        yield "Threshold should not be used with ThresholdMetricId"
     if banded and any(
         ":autoscaling:" in alarm_action for alarm_action in settings.get("AlarmActions", ())
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,13 @@ from moto.cloudwatch.exceptions import (
 from moto.cloudwatch.models import cloudwatch_backends
 
 from ..protocols import ServiceError, check
-from .limits import LARGEST, MOST_VALUES, problems_of_dimensions, problems_of_queries
+from .limits import (
+    LARGEST,
+    MOST_VALUES,
+    has_control_characters,
+    problems_of_dimensions,
+    problems_of_queries,
+)
 from .metric_math import ExpressionError, MathSeries
 from .metric_store import (
     SIMPLE,
@@ -30,10 +37,18 @@ from .state import CloudWatchState, now
 Request = dict[str, Any]
 _PAGE = 500
 _MOST_QUERIES = 500
+_MOST_DATA = 1000
+_MOST_DATAPOINTS = 1440
 
 
 def put_metric_data(state: CloudWatchState, namespace: str, data: list[dict[str, Any]]) -> None:
     """PutMetricData, by itself or from within moto; all of it is accepted or none."""
+    if has_control_characters(namespace):
+        raise InvalidParameterValue("Namespace must not have control characters")
+    if len(data) > _MOST_DATA:
+        raise InvalidParameterValue(
+            f"The collection MetricData must not have a size greater than {_MOST_DATA}."
+        )
     for number, datum in enumerate(data, start=1):
         given = (datum.get(name) for name in ("Value", "Values", "StatisticValues"))
         if sum(value not in (None, []) for value in given) != 1:
@@ -170,6 +185,13 @@ def get_metric_statistics(state: CloudWatchState, request: Request) -> dict[str,
         if statistic is None or (name in simple) != (name in SIMPLE):
             raise InvalidParameterValue(f"The value {name} is not a valid statistic here")
     period = int(request["Period"])
+    datapoint_count = math.ceil((end - start) / period)
+    if datapoint_count > _MOST_DATAPOINTS:
+        raise InvalidParameterCombination(
+            f"You have requested up to {datapoint_count:,} datapoints, which exceeds the limit of "
+            f"{_MOST_DATAPOINTS:,}. You may reduce the datapoints requested by increasing Period, "
+            "or decreasing the time range."
+        )
     key = metric_key(request["Namespace"], request["MetricName"], request.get("Dimensions") or ())
     datapoints = []
     with state.lock:

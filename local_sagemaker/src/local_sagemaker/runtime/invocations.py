@@ -64,6 +64,8 @@ def _operation(request: Request) -> tuple[str, Kind, str | None]:
         component = openai["component"]
         return unquote(openai["endpoint"]), "openai", component and unquote(component)
     parts = path.split("/")
+    if parts[-1] == "async-invocations":
+        raise invalid("Asynchronous invocations are not emulated by the local AWS")
     known = len(parts) == 4 and parts[1] == "endpoints" and parts[3] in _KINDS
     if not known or request.method != "POST":
         raise Refusal(404, "UnknownOperationException", "")
