@@ -214,7 +214,9 @@ class World:
                     }
                 )
         for namespace, batch in batches.items():
-            self.cloudwatch.put_metric_data(Namespace=namespace, MetricData=batch)
+            for at in range(0, len(batch), 1000):  # the most that one request may have
+                data = batch[at : at + 1000]
+                self.cloudwatch.put_metric_data(Namespace=namespace, MetricData=data)
 
 
 def shares(high: float, low: float, percent: float, count: int = 1000) -> dict[str, Any]:
