@@ -8,16 +8,10 @@ from typing import Any
 
 import pytest
 from signed_requests import refusal
-from stacks_under_test import TestStack, resource_of
+from stacks_under_test import resource_of
 from waiting import until
 
-from local_sagemaker import (
-    DeploymentFailed,
-    LocalAws,
-    RuntimeOptions,
-    delete_stack,
-    deploy_template,
-)
+from local_sagemaker import DeploymentFailed, LocalAws, delete_stack, deploy_template
 
 PARAMETER = "AWS::SSM::Parameter"
 
@@ -222,36 +216,32 @@ def test_no_change_is_no_update(aws, stack):
 
 
 @pytest.mark.parametrize(
-    ("policy_changes", "attributes", "counts"),
+    ("attributes", "counts"),
     [
-        # Both are reported: see `RuntimeOptions.policy_changes`.
-        ("ignored", {"DeletionPolicy": "Retain"}, False),
-        ("ignored", {"UpdateReplacePolicy": "Retain"}, False),
-        ("deployed", {"DeletionPolicy": "Retain"}, True),
+        # See `has_other_changes`: of these AWS's pages say nothing.
+        ({"DeletionPolicy": "Retain"}, False),
+        ({"UpdateReplacePolicy": "Retain"}, False),
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceTargetDefinition.html
-        ("ignored", {"DeletionPolicy": "Retain", "Metadata": {"a": 1}}, True),
+        ({"DeletionPolicy": "Retain", "Metadata": {"a": 1}}, True),
         # https://github.com/ministackorg/ministack/pull/1646
-        ("deployed", {"DependsOn": "Q"}, False),
+        ({"DependsOn": "Q"}, False),
     ],
 )
-def test_which_attributes_alone_are_an_update(policy_changes, attributes, counts):
-    options = RuntimeOptions(policy_changes=policy_changes)
-    with LocalAws.in_process(region="us-east-1", runtime=options) as aws:
-        stack, cloudformation = TestStack(aws, "Attributes"), aws.client("cloudformation")
-        stack.of(P=topic(), Q=topic())
-        changed = {"Resources": {"P": {**topic(), **attributes}, "Q": topic()}}
-        request = {"StackName": stack.name, "TemplateBody": json.dumps(changed)}
-        changes = cloudformation.create_change_set(**request, ChangeSetName="it")["Id"]
-        status = cloudformation.describe_change_set(ChangeSetName=changes)["Status"]
-        assert (status == "CREATE_COMPLETE") == counts
-        if not counts:
-            told = refusal(cloudformation.update_stack, **request)
-            assert told == ("ValidationError", "No updates are to be performed.")
-        # They count with the next change.
-        stack.template(changed | {"Outputs": {"O": {"Value": "1"}}})
-        retained = "DELETE_SKIPPED" in {e["ResourceStatus"] for e in stack.of(Q=topic()).events}
-        assert retained == ("DeletionPolicy" in attributes)
-        stack.delete()
+def test_which_attributes_alone_are_an_update(aws, stack, attributes, counts):
+    cloudformation = aws.client("cloudformation")
+    stack.of(P=topic(), Q=topic())
+    changed = {"Resources": {"P": {**topic(), **attributes}, "Q": topic()}}
+    request = {"StackName": stack.name, "TemplateBody": json.dumps(changed)}
+    changes = cloudformation.create_change_set(**request, ChangeSetName="it")["Id"]
+    status = cloudformation.describe_change_set(ChangeSetName=changes)["Status"]
+    assert (status == "CREATE_COMPLETE") == counts
+    if not counts:
+        told = refusal(cloudformation.update_stack, **request)
+        assert told == ("ValidationError", "No updates are to be performed.")
+    # They count with the next change.
+    stack.template(changed | {"Outputs": {"O": {"Value": "1"}}})
+    retained = "DELETE_SKIPPED" in {e["ResourceStatus"] for e in stack.of(Q=topic()).events}
+    assert retained == ("DeletionPolicy" in attributes)
 
 
 def test_an_update_touches_only_what_changed(stack):

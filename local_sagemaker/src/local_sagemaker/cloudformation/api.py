@@ -57,7 +57,7 @@ def update_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     stack.check_status("UpdateStack")
     submitted = submission(caller, request, stack.submitted)
     changes = compute_changes(caller, stack, submitted)
-    if not changes and not has_other_changes(caller, stack, submitted):
+    if not changes and not has_other_changes(stack, submitted):
         raise ServiceError("No updates are to be performed.")
     return start(caller, request, stack, "UPDATE_IN_PROGRESS", lambda it: it.update(submitted))
 

@@ -338,11 +338,13 @@ def _change(
     return {"Type": "Resource", "ResourceChange": change}
 
 
-def has_other_changes(caller: Caller, stack: Stack, submitted: Submission) -> bool:
-    """Say whether outputs, tags or metadata differ although no resource does."""
-    keys = ["Metadata"]
-    if caller.runtime.options.policy_changes == "deployed":
-        keys += ["DeletionPolicy", "UpdateReplacePolicy"]
+def has_other_changes(stack: Stack, submitted: Submission) -> bool:
+    """Say whether outputs, tags or metadata differ although no resource does.
+
+    `DeletionPolicy` and `UpdateReplacePolicy` alone are no update, as AWS users report until 2023
+    (cloudformation-coverage-roadmap#1543, aws-cdk#11521). One account of 2026 took them for one
+    (ministackorg/ministack#1646); who relies on that may be wrong, so it is refused here.
+    """
     template, former = submitted.template, stack.submitted.template
     if (template.get("Outputs") or {}) != (former.get("Outputs") or {}):
         return True
@@ -350,9 +352,8 @@ def has_other_changes(caller: Caller, stack: Stack, submitted: Submission) -> bo
         return True
     for name, declared in template["Resources"].items():
         old = former["Resources"].get(name, {})
-        for key in keys:
-            if declared.get(key) != old.get(key):
-                return True
+        if declared.get("Metadata") != old.get("Metadata"):
+            return True
     return set(references(template.get("Conditions"))) != set(references(former.get("Conditions")))
 
 
@@ -396,7 +397,7 @@ def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
         changes=changes,
         drift_status=drift,
     )
-    if kind == "UPDATE" and not changes and not has_other_changes(caller, stack, submitted):
+    if kind == "UPDATE" and not changes and not has_other_changes(stack, submitted):
         change_set.status, change_set.execution_status = "FAILED", "UNAVAILABLE"
         change_set.reason = _NO_CHANGES
     stack.change_sets[change_set.id] = change_set

@@ -69,8 +69,6 @@ def creation_order(
     names = set(resources)
     needs = {name: dependencies(resource, names) for name, resource in resources.items()}
     written = _as_written(needs)
-    if order == "template":
-        return written
     users = _all_users(written, needs)
     turns = {name: getattr(find_type(resources[name]["Type"]), "turn", 0) for name in written}
     step = 1 if order == "late" else -1

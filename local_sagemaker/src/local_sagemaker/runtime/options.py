@@ -17,8 +17,7 @@ from .clock import check_clock
 EndpointHandler = Literal["waits", "compares"]
 UnchangedConfiguration = Literal["refused", "ignored", "deployed"]
 Permissions = Literal["enforced", "ignored"]
-CreationOrder = Literal["late", "late-reversed", "template"]
-PolicyChanges = Literal["ignored", "deployed"]
+CreationOrder = Literal["late", "late-reversed"]
 
 _INTERFACES_STAY = 1200.0
 """Longer than the 15 minutes for which CloudFormation tries to delete a security group: stacks do
@@ -82,14 +81,8 @@ class RuntimeOptions:
     # in which of the orders that a template allows CloudFormation creates and updates, one after
     # the other; at AWS it begins at once what does not need each other. ``late`` (the default, and
     # the worst): what others might miss comes last, policies and attachments last of all;
-    # ``late-reversed``: the same with those first of them that nothing waits for;
-    # ``template``: as written.
+    # ``late-reversed``: the same with those first of them that nothing waits for.
     creation_order: CreationOrder = "late"
-    # what an update does in which only DeletionPolicy or UpdateReplacePolicy changes. ``ignored``
-    # (the default, and the worse): "No updates are to be performed", as AWS users report it until
-    # 2023 (cloudformation-coverage-roadmap#1543, aws-cdk#11521); ``deployed``: it is an update, as
-    # seen in one account in 2026 (ministackorg/ministack#1646).
-    policy_changes: PolicyChanges = "ignored"
     # what UpdateEndpoint does with the configuration that serves already. ``refused`` (the
     # default) is what the API reference said until 2020: "You cannot update an endpoint with the
     # current EndpointConfig"; today's only says "you must create a new EndpointConfig".
