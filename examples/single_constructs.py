@@ -76,7 +76,7 @@ endpoint = Endpoint(
     endpoint_name="ranking",
     deployment=DeploymentPolicy.linear(step_percent=25, wait=Duration.minutes(5)),
 )
-link.serve(endpoint.name_in_template)
+link.serve(endpoint.name_in(link))
 
 champion = endpoint.scale("champion", min_instances=2, max_instances=10)
 champion.track_invocations(max_tps_per_instance=700, safety_factor=0.65)

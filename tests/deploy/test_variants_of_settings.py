@@ -60,7 +60,7 @@ def name(aws: LocalAws, settings: Path, tmp_path_factory: pytest.TempPathFactory
     stack = LowLatencyEndpointStack.from_settings(made, settings)
     made.synth()
     deploy_template(aws, folder, STACK)
-    yield stack.endpoints["sentiment"].endpoint.name_at_synth
+    yield stack.endpoints["sentiment"].endpoint.name_in(cdk.Stack())
     delete_stack(aws, STACK)
 
 

@@ -124,7 +124,7 @@ def synthesise(
     link = RuntimePrivateLink(stack, "Link", network=network)
     model = model_in(stack, network, data="s3://models/model.tar.gz")
     endpoint = endpoint_in(stack, variant_of(model, instances))
-    link.serve(endpoint.name_in_template)
+    link.serve(endpoint.name_in(link))
     given = {"payload": WarmUpPayload(text="hello"), "requests": 20, "last": 5, **warm_up}
     warm = WarmUp(
         stack,

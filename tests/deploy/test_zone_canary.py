@@ -85,7 +85,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     network = network_in(stack)
     link = RuntimePrivateLink(stack, "Link", network=network)
     endpoint = endpoint_in(stack, variant_of(model_in(stack, network)))
-    link.serve(endpoint.name_in_template)
+    link.serve(endpoint.name_in(link))
     canary = ZoneCanary(
         stack,
         "Canary",

@@ -95,6 +95,11 @@ def texts_for_people(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     assert [text for text in said if TOKEN in text] == []
 
 
+def name_at_synth(endpoint: IEndpoint) -> str:
+    """The name in the stack that has the app's name: stacks beside it have it as text."""
+    return endpoint.name_in(cdk.Stack())
+
+
 class Synthesised(dict[str, Any]):
     """A template, with the questions that tests ask of it."""
 
@@ -331,7 +336,7 @@ def make_stack(
 
 def make_template(stack: cdk.Stack) -> Synthesised:
     """The stack's template; the app is synthesised, so nothing can be added afterwards."""
-    # As in the stack of the app's own name: test_launched_names.py has the others.
+    # As in the stack of the app's own name: test_names_and_rights.py has the others.
     template = Synthesised(as_named(Template.from_stack(stack).to_json()))
     # In every template of the suite the local AWS knows all that CloudWatch is asked.
     for query in template.queries:

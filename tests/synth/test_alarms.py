@@ -17,7 +17,7 @@ from low_latency_endpoint.settings.stack_parts import billed_alarms
 from tools.fuzzing.agreement import counted, synthesised, text_of
 from tools.fuzzing.cases import bases
 
-from .conftest import alarms_on
+from .conftest import alarms_on, name_at_synth
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_model_latency_in_microseconds(stack, endpoint, template_of, threshold, 
     assert alarm["Period"] == 60
     assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (2, 3)
     assert {item["Name"]: item["Value"] for item in alarm["Dimensions"]} == {
-        "EndpointName": endpoint.name_at_synth,
+        "EndpointName": name_at_synth(endpoint),
         "VariantName": "primary",
     }
 
@@ -87,7 +87,7 @@ def test_the_new_fleet_alone(stack, endpoint, template_of):
         dimensions = stat["Metric"]["Dimensions"]
         assert {"Name": "EndpointConfigName", "Value": configuration} in dimensions
         # The endpoint's name as text, not a reference: the endpoint is made after these alarms.
-        assert {"Name": "EndpointName", "Value": endpoint.name_at_synth} in dimensions
+        assert {"Name": "EndpointName", "Value": name_at_synth(endpoint)} in dimensions
 
 
 def test_a_new_fleet_has_no_band_that_it_usually_keeps(stack, endpoint, template_of):

@@ -244,7 +244,7 @@ VALUES: dict[str, Any] = {
     "min_instances": 2,
     "model_name": "approved",
     "name": "primary",
-    "name_in_template": "sentiment",
+    "name_in_stack": "sentiment",
     "no_capacity": lambda t: t.metric,
     "output": 128,
     "p50": 300,

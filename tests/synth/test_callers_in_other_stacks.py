@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 from low_latency_endpoint import ClientZones, ModelData, RuntimePrivateLink, ZoneAlignedNetwork
 from low_latency_endpoint.plan.launched_names import as_named
 
-from .conftest import warnings_after_synth
+from .conftest import name_at_synth, warnings_after_synth
 from .team_apps import HERE, INGRESS, a_function, only, resources, vpc_in
 
 EGRESS = "AWS::EC2::SecurityGroupEgress"
@@ -102,11 +102,11 @@ def test_the_name_as_text_binds_no_stack(parts):
     vpc = vpc_in(made["App"])
     link = link_in(made["Ml"], vpc)
     endpoint = served_in(made["Ml"], parts, link)
-    link.allow_from(a_function(made["App"], vpc, ENDPOINT_NAME=endpoint.name_at_synth))
+    link.allow_from(a_function(made["App"], vpc, ENDPOINT_NAME=endpoint.name_in(made["App"])))
     assert made_in(made) == {"Ml": 1}
     assert needs(made["App"]) == set()
     name = only(made["Ml"], "AWS::SageMaker::Endpoint")["EndpointName"]
-    assert as_named(name) == endpoint.name_at_synth
+    assert as_named(name) == name_at_synth(endpoint)
 
 
 def test_a_stated_dependency_of_the_endpoints_stack_is_kept():

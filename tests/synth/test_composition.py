@@ -33,6 +33,7 @@ from low_latency_endpoint import (
 )
 from tests.refusals import refused
 
+from .conftest import name_at_synth
 from .team_apps import (
     ACCOUNT,
     INGRESS,
@@ -252,7 +253,7 @@ def test_callers_in_another_region():
         for name, region in (("Ml", "us-east-1"), ("Away", "eu-west-1"))
     )
     endpoint = serve(ml)
-    function = a_function(away, ENDPOINT_NAME=endpoint.endpoint.name_at_synth)
+    function = a_function(away, ENDPOINT_NAME=endpoint.endpoint.name_in(away))
     endpoint.grant_invoke(function)
     made = {each["Type"] for each in resources(ml).values()}
     assert "Custom::CrossRegionExportWriter" in made
@@ -267,7 +268,7 @@ def test_callers_in_another_region():
         each["Properties"].get("Environment", {}).get("Variables")
         for each in resources(away, "AWS::Lambda::Function").values()
     ]
-    assert {"ENDPOINT_NAME": endpoint.endpoint.name_at_synth} in variables
+    assert {"ENDPOINT_NAME": name_at_synth(endpoint.endpoint)} in variables
 
 
 class Production(cdk.Stage):
@@ -342,7 +343,7 @@ def test_two_endpoints_share_a_network_and_a_link(stacks):
     ]
     (runtime,) = endpoints
     for endpoint in (first, second):
-        assert endpoint.endpoint.name_at_synth in json.dumps(runtime["PolicyDocument"])
+        assert name_at_synth(endpoint.endpoint) in json.dumps(runtime["PolicyDocument"])
     if len(made) == 2:
         assert {each.node.id for each in made["Second"].dependencies} == {"First"}
         assert not made["First"].dependencies

@@ -26,7 +26,7 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.launched_names import as_named
 from tests.refusals import refused
 
-from .conftest import alarms_on, warnings_in
+from .conftest import alarms_on, name_at_synth, warnings_in
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-0000-0000-000000000000"
 
@@ -273,7 +273,7 @@ def test_the_shadow_has_metrics_of_its_own(stack, shadowed):
     endpoint = shadowed()
     metric = endpoint.variant("candidate").metric_model_latency("p99")
     assert as_named(stack.resolve(metric.dimensions)) == {
-        "EndpointName": endpoint.name_at_synth,
+        "EndpointName": name_at_synth(endpoint),
         "VariantName": "candidate",
     }
     assert endpoint.variant().name == "primary"

@@ -73,7 +73,7 @@ def test_an_endpoint_by_name_is_called_with_a_grant_on_its_arn(stack, template_o
     endpoint.grant_invoke(caller_of(stack))
     resource = template_of(stack).granted["sagemaker:InvokeEndpoint"]
     assert "endpoint/sentiment" in json.dumps(resource)  # ARNs are in lower case
-    assert endpoint.name_at_synth == "Sentiment"
+    assert endpoint.name_in(stack) == "Sentiment"
 
 
 def test_an_endpoint_by_arn_says_its_account_and_region(stack, template_of):

@@ -33,7 +33,6 @@ def stated_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Endpoints and components as if their names were stated: a default name follows the path."""
     for module in (endpoint, inference_component):
         monkeypatch.setattr(module, "launched_name_of", stated_name)
-    monkeypatch.setattr(endpoint, "name_of", stated_name)
 
 
 def stated_name(construct: Construct) -> str:

@@ -18,7 +18,7 @@ from ..options.deployment import DeploymentPolicy, default_deployment
 from ..plan.rights import looking_at_endpoint, looking_at_stack
 from ..synthesis.annotations import warn
 from ..synthesis.arns import endpoint_arn
-from ..synthesis.construct_tree import TreePart, name_of, path_below
+from ..synthesis.construct_tree import TreePart, path_below
 from ..synthesis.lambda_functions import shared_function
 from ..synthesis.launched_names import launched_name_of
 from ..synthesis.template_values import cfn_tags, check, in_seconds
@@ -36,12 +36,8 @@ class Endpoint(IEndpoint):
     Attributes
     ----------
     endpoint_name : str
-        Token of the name: whoever uses it is made after the endpoint.
-    name_at_synth : str
-        The name itself, in the stack that has the app's name for it.
-    name_in_template : str
-        Token of the same in every stack that the template makes, for what must exist before the
-        endpoint. In other stacks of the app it is the name itself.
+        Token of the name: whoever uses it is made after the endpoint. For what must exist before
+        it, :meth:`name_in`.
     endpoint_arn : str
     cfn_endpoint : aws_sagemaker.CfnEndpoint
     configuration : IEndpointConfiguration
@@ -82,8 +78,7 @@ class Endpoint(IEndpoint):
         super().__init__(scope, id)
         self._path = path = path_below(self, scope, id)
         stated = check(ENDPOINT_NAME, endpoint_name, path)
-        self.name_at_synth: str = stated or name_of(self)
-        self.name_in_template: str = stated or launched_name_of(self)
+        self._name: str = stated or launched_name_of(self)
         self.configuration = configuration
         self.cfn_endpoint = sagemaker.CfnEndpoint(
             self,

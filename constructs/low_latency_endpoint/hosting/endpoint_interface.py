@@ -23,7 +23,8 @@ from ..network.vpc_endpoints import CALL_WITH_BEARER_TOKEN, invoke_actions
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..synthesis.arns import endpoint_arn as arn_of
-from ..synthesis.construct_tree import path_below, path_of, stack_of
+from ..synthesis.construct_tree import kept, path_below, path_of, stack_of
+from ..synthesis.launched_names import name_anywhere, name_in
 from ..synthesis.template_values import check, is_token
 from .endpoint_configuration import check_names
 from .endpoint_metrics import EndpointVariant, MetricSource
@@ -41,12 +42,8 @@ class IEndpoint(MetricSource, Resource):
     Attributes
     ----------
     endpoint_name, endpoint_arn : str
-        Of an endpoint of the app these are tokens: whoever uses them is made after it.
-    name_at_synth : str
-        The name itself, in the stack that has the app's name for it.
-    name_in_template : str
-        Token of the same in every stack that the template makes, for what must exist before the
-        endpoint. In other stacks of the app it is the name itself.
+        Of an endpoint of the app these are tokens: whoever uses them is made after it. For what must
+        exist before it, :meth:`name_in`.
     endpoint_config_name : str or None
         What it serves; None where that is not known.
     variants : tuple of VariantAttributes
@@ -63,14 +60,13 @@ class IEndpoint(MetricSource, Resource):
 
     endpoint_name: str
     endpoint_arn: str
-    name_at_synth: str
-    name_in_template: str
     endpoint_config_name: str | None = None
     variants: tuple[VariantAttributes, ...] = ()
     shadow: VariantAttributes | None = None
     enhanced_metrics: bool = False
     confirmation: Construct | None = None
     components: list[InferenceComponent]
+    _name: str
     _scaled: dict[str, InvocationScaling]
 
     def scale(
@@ -105,7 +101,7 @@ class IEndpoint(MetricSource, Resource):
             self,
             f"Scaling-{variant_name}",
             endpoint_name=self.endpoint_name,
-            name_in_template=self.name_in(self),
+            name_in_stack=self.name_in(self),
             variant=variant,
             min_instances=min_instances,
             max_instances=max_instances,
@@ -156,10 +152,15 @@ class IEndpoint(MetricSource, Resource):
         )
 
     def name_in(self, scope: Construct) -> str:
-        """The name as a construct's stack writes it, without a dependency on the endpoint."""
-        if path_of(stack_of(scope)) != path_of(stack_of(self)):
-            return self.name_at_synth
-        return getattr(self.name_in_template, "in_stack", self.name_in_template)
+        """The name as a stack writes it, for what must exist before the endpoint.
+
+        In the endpoint's own stack it follows the name under which that is launched; in others it
+        is plain text, and binds no stack to the other.
+
+        Args:
+            scope: The stack, or a construct in it.
+        """
+        return name_in(scope, self._name)
 
     def variant_in(self, scope: Construct, name: str | None = None) -> EndpointVariant:
         """As :meth:`variant`, for a construct's own alarms and graphs: they resolve faster."""
@@ -190,7 +191,7 @@ class IEndpoint(MetricSource, Resource):
             attributes = variants[0]
         return EndpointVariant(
             attributes,
-            endpoint_name=self.name_in_template,
+            endpoint_name=kept(self, "name_anywhere", lambda: name_anywhere(self._name)),
             endpoint_config_name=self.endpoint_config_name,
             enhanced=self.enhanced_metrics,
             where=path_of(self),
@@ -288,7 +289,7 @@ class ImportedEndpoint(IEndpoint):
         path = path_below(self, scope, id)
         check_names([variant.name for variant in variants], path)
         self.endpoint_name = endpoint_name or _name_in(self, str(endpoint_arn))
-        self.name_at_synth = self.name_in_template = self.endpoint_name
+        self._name = self.endpoint_name
         self.endpoint_arn = endpoint_arn or arn_of(self, self.endpoint_name)
         self.variants = tuple(variants)
         self.endpoint_config_name = endpoint_config_name

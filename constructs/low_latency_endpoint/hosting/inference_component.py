@@ -44,7 +44,7 @@ from ..options.option import Lasting
 from ..synthesis.annotations import warn
 from ..synthesis.arns import arn
 from ..synthesis.construct_tree import kept, path_below, path_of, stack_of
-from ..synthesis.launched_names import launched_name_of
+from ..synthesis.launched_names import launched_name_of, name_anywhere
 from ..synthesis.template_values import check, check_seconds, in_seconds, is_token
 from .component_room import ComponentCopies, SharedRoom
 from .endpoint import Endpoint
@@ -385,9 +385,8 @@ class InferenceComponent(Resource):
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
-        self.component_name: str = check(COMPONENT_NAME, component_name, path) or launched_name_of(
-            self
-        )
+        stated = check(COMPONENT_NAME, component_name, path)
+        self.component_name: str = stated or name_anywhere(launched_name_of(self))
         check(COPIES, copies, path)
         needs = {
             "min_memory_required_in_mb": _mebibytes(memory, path),
@@ -512,7 +511,7 @@ class InferenceComponent(Resource):
         check_statistic(name, statistic, where)
         if (_DIMENSION,) not in facts.dimensions:
             raise METRIC_NOT_PUBLISHED.error(
-                got=f"{name} of {self.component_name}",
+                got=f"{name} of a component",
                 allowed=f"published for {', '.join(facts.shapes)}, not by component",
                 where=where,
             )

@@ -242,7 +242,7 @@ class InvocationScaling(ScalableTarget):
         id: str,
         *,
         endpoint_name: str,
-        name_in_template: str,
+        name_in_stack: str,
         variant: VariantAttributes,
         min_instances: int,
         max_instances: int,
@@ -257,14 +257,14 @@ class InvocationScaling(ScalableTarget):
         self.variant_name = variant.name
         self.min_instances = min_instances
         self.max_instances = self.highest_maximum = max_instances
-        self._name_in_template = name_in_template
+        self._name_in_stack = name_in_stack
         self._hold_room = hold_room
         self._register(
             _DIMENSION,
             f"endpoint/{endpoint_name}/variant/{variant.name}",
             min_instances,
             max_instances,
-            of=f"{name_in_template}-{variant.name}",
+            of=f"{name_in_stack}-{variant.name}",
         )
         self.target_invocations: float | None = None
         self._actions: list[appscaling.CfnScalableTarget.ScheduledActionProperty] = []
@@ -412,7 +412,7 @@ class InvocationScaling(ScalableTarget):
             evaluation_periods=evaluation_periods,
             cooldown=cooldown,
             scale_in=scale_in,
-            description=f"Steps instances of {self._name_in_template}/{self.variant_name}",
+            description=f"Steps instances of {self._name_in_stack}/{self.variant_name}",
         )
 
     def on_schedule(

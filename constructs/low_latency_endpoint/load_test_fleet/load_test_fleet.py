@@ -40,7 +40,7 @@ from ..options.option import Lasting
 from ..plan.rights import allow, document
 from ..synthesis.arns import arn, endpoint_arn
 from ..synthesis.construct_tree import path_below, stack_of
-from ..synthesis.launched_names import launched_name_of
+from ..synthesis.launched_names import launched_name_of, name_anywhere
 from ..synthesis.safeguards import log_group, private_bucket, safeguards_of, writing_logs
 from ..synthesis.template_values import check, is_token
 from .roles import execution_role, master_role, worker_role
@@ -142,7 +142,7 @@ class LoadTestFleet(Construct):
         check(LOG_RETENTION, log_retention_days, path)
         kept = _days(results_retention, path)
         private_link.check_serves(network, path)
-        self.endpoint_name = _endpoint_name(endpoint, path)
+        self.endpoint_name = _endpoint_name(self, endpoint, path)
         self.network = network
         self._cpu, self._memory = str(cpu), str(memory_mib)
         # By itself boto3 calls the ordinary name, which private DNS of a FIPS endpoint, and an
@@ -195,7 +195,7 @@ class LoadTestFleet(Construct):
             image = LoadGeneratorImage()
         self._define_tasks(image)
         self._descriptions = descriptions_path(self.endpoint_name)
-        self.description_parameter = f"{self._descriptions}/{launched_name_of(self)}"
+        self.description_parameter = f"{self._descriptions}/{name_anywhere(launched_name_of(self))}"
         self._describe()
 
     @property
@@ -432,9 +432,9 @@ def _results_bucket(scope: Construct, days: int) -> s3.Bucket:
     )
 
 
-def _endpoint_name(endpoint: IEndpoint | str, where: str) -> str:
+def _endpoint_name(fleet: Construct, endpoint: IEndpoint | str, where: str) -> str:
     if isinstance(endpoint, IEndpoint):
-        return endpoint.name_in_template
+        return endpoint.name_in(fleet)
     if is_token(endpoint):
         raise ENDPOINT_KIND.error(
             got="a token", allowed="Endpoint, or a name known at synth", where=where

@@ -23,7 +23,7 @@ from ..options.alarms import (
 from ..options.argument_kinds import checked_arguments
 from ..options.option import Lasting
 from ..plan.alarm_windows import AlarmWindow, ratio_window, share_window
-from ..synthesis.construct_tree import path_below
+from ..synthesis.construct_tree import path_below, path_of
 from ..synthesis.template_values import check
 from .alarm_specifications import AlarmSpecification, notify, share_of_failures
 
@@ -88,7 +88,7 @@ class ShadowAlarms(Construct):
         shadow = endpoint.shadow
         if shadow is None:
             raise NO_SHADOW.error(
-                got=f"{endpoint.name_at_synth} without one",
+                got=f"{path_of(endpoint)} without one",
                 allowed="EndpointConfiguration(shadow=...)",
                 where=path,
             )

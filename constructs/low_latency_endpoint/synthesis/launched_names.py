@@ -16,29 +16,29 @@ from aws_cdk import (
     Stack,
     Token,
 )
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from ..plan.launched_names import OWN_NAME, beginning_elsewhere
 from .construct_tree import kept, name_of, only_child, outermost_stack, stack_name_of, stack_of
 
 
 class LaunchedName(str):
-    """A token of a name that is in lower case in every stack.
+    """Token of a name in its construct's own stack, in lower case wherever that is launched.
 
     Attributes
     ----------
     at_synth : str
         The name in the stack that has the app's name for it.
-    in_stack : LaunchedName
-        A token for the construct's own stack, which CDK resolves without a call to Python.
+    stack : aws_cdk.Stack
+        The construct's own.
     """
 
     at_synth: str
-    in_stack: LaunchedName
+    stack: Stack
 
 
 def launched_name_of(construct: Construct) -> LaunchedName:
-    """Token of the construct's name in the template.
+    """The construct's name, for its own stack; :func:`name_in` and :func:`name_anywhere` for others.
 
     In the stack that has the app's name for it this is :func:`name_of`. A stack that the same
     template makes under another name (``aws cloudformation deploy --stack-name``, a product of
@@ -47,27 +47,38 @@ def launched_name_of(construct: Construct) -> LaunchedName:
     """
     name, stack = name_of(construct), stack_of(construct)
     elsewhere = f"{beginning_elsewhere(name)}-{kept(stack, 'id_part', _part_of_id)}"
-    in_stack = LaunchedName(launched(stack, name, elsewhere=elsewhere))
-    in_stack.at_synth, in_stack.in_stack = name, in_stack
-    token = LaunchedName(Lazy.uncached_string(_Name(stack, in_stack, name)))
-    token.at_synth, token.in_stack = name, in_stack
+    token = LaunchedName(launched(stack, name, elsewhere=elsewhere))
+    token.at_synth, token.stack = name, stack
     return token
+
+
+def name_in(scope: IConstruct, name: str) -> str:
+    """A stated or launched name as the stack of ``scope`` writes it."""
+    if isinstance(name, LaunchedName) and stack_of(scope) is not name.stack:
+        return name.at_synth
+    return name
+
+
+def name_anywhere(name: str) -> str:
+    """Token of the same for what users may put into any stack: CDK calls Python to resolve it."""
+    if not isinstance(name, LaunchedName):
+        return name
+    return Lazy.uncached_string(_NameAnywhere(name))
+
+
+@jsii.implements(IStringProducer)
+class _NameAnywhere:
+    def __init__(self, name: LaunchedName) -> None:
+        self._name = name
+
+    def produce(self, context: IResolveContext) -> str:
+        """The name as the resource that names it must write it."""
+        return name_in(context.scope, self._name)
 
 
 def launched(stack: Stack, own: str, *, elsewhere: str) -> str:
     """Token of a text that is another one in a stack which is launched under another name."""
     return Token.as_string(Fn.condition_if(_own_name(stack), own, elsewhere))
-
-
-@jsii.implements(IStringProducer)
-class _Name:
-    def __init__(self, stack: Stack, in_stack: str, name: str) -> None:
-        self._stack, self._in_stack, self._name = stack, in_stack, name
-
-    def produce(self, context: IResolveContext) -> str:
-        """The name as the resource that names it must write it."""
-        same = stack_of(context.scope) is self._stack
-        return self._in_stack if same else self._name
 
 
 def _part_of_id() -> str:
