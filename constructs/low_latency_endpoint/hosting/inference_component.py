@@ -534,8 +534,8 @@ class InferenceComponent(Resource):
             warn(
                 self,
                 "noAccelerators",
-                f"The component reserves no accelerator of {types[0]}. A user of AWS reports that "
-                "SageMaker refuses such a component on instances with GPUs "
+                f"The component reserves no accelerator of {types[0]}. SageMaker may refuse it on "
+                "instances that have some, as a user of AWS reports "
                 "(cloud-custodian/cloud-custodian#11078); AWS's pages do not say. Pass "
                 "accelerators.",
             )
