@@ -2,8 +2,8 @@
 
     python local_sagemaker/tests/documented_sentences.py     # those that no row has yet
 
-Of the operations that the local AWS answers itself, with PutRule, CreateLogGroup and the invocations;
-what moto answers alone is not in it. `documented_limits.yaml` has a row for each.
+Of the operations that the local AWS answers itself, and of those of moto that stacks and functions
+call. `documented_limits.yaml` has a row for each.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _OTHERS = {
     "sagemaker-runtime": "InvokeEndpoint InvokeEndpointWithResponseStream InvokeEndpointAsync",
     "events": "PutRule",
     "logs": "CreateLogGroup",
+    "ssm": "PutParameter",
 }
 _SAYS = re.compile(
     r"valid values|\bmust\b|can't|cannot|can not|at most|up to|\bbetween\b"
@@ -60,9 +61,15 @@ def sentences() -> list[Sentence]:
     found: dict[tuple[str, str], Sentence] = {}
     for service, names in wanted.items():
         for name in names:
-            for sentence in _of_operation(service, service_model(service).operation_model(name)):
-                found.setdefault((service, sentence.says), sentence)
+            for sentence in sentences_of(service, name):
+                if _SAYS.search(sentence.says):
+                    found.setdefault((service, sentence.says), sentence)
     return list(found.values())
+
+
+def sentences_of(service: str, operation: str) -> Iterator[Sentence]:
+    """Give all sentences of an operation, those that exclude nothing among them."""
+    yield from _of_operation(service, service_model(service).operation_model(operation))
 
 
 def _operations(service: OwnService) -> Iterator[str]:
@@ -105,8 +112,7 @@ def _said(documentation: str) -> list[str]:
     text = html.unescape(re.sub(r"<[^>]+>", " ", text))
     text = re.sub(r"\s+([.,;:)])", r"\1", re.sub(r"\s+", " ", text).strip())
     text = re.sub(r"([.:])(?:\s*\.)+", r"\1", text)
-    parts = [part.strip() for part in re.split(r"(?<=[.!?]) (?=[A-Z])", text)]
-    return [part for part in parts if _SAYS.search(part)]
+    return [part.strip() for part in re.split(r"(?<=[.!?]) (?=[A-Z])", text)]
 
 
 if __name__ == "__main__":

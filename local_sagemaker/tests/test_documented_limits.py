@@ -98,7 +98,7 @@ def named(request: Any, name: str) -> Any:
         return {key: named(value, name) for key, value in request.items()}
     if isinstance(request, list):
         return [named(value, name) for value in request]
-    return name if request == "{name}" else request
+    return request.replace("{name}", name) if isinstance(request, str) else request
 
 
 def changed(request: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:

@@ -171,7 +171,7 @@ class Application:
                 answer = _answered(begin, refused.status, kind, refused.body, refused.headers)
             else:
                 own = self._own(environ, begin, key, who)
-                answer = own or _by_moto(environ, begin)
+                answer = own or _by_moto(environ, begin, service)
             if call is not None:
                 refusal = b"".join(answer) if told[0] >= "4" else None
                 caller = Caller(region, self.runtime, key, who)
@@ -277,7 +277,15 @@ class Application:
         return _answered(start_response, status, "application/json", answer)
 
 
-def _by_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+def _by_moto(
+    environ: dict[str, Any], start_response: Callable[..., Any], service: str
+) -> Iterable[bytes]:
+    """Answer a request by moto, unless AWS's documentation excludes it."""
+    refused = gate.excluded(environ, service)
+    if refused is not None:
+        return _answered(
+            start_response, refused.status, refused.content_type, refused.body, refused.headers
+        )
     try:
         return _MOTO(environ, start_response)
     except _NotEmulated as unknown:

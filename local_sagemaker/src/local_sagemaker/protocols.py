@@ -109,7 +109,7 @@ _JSON_TYPES: dict[str, tuple[type, ...]] = {
     "map": (dict,),
     "list": (list,),
     "string": (str,),
-    "blob": (str,),
+    "blob": (str, bytes),
     "boolean": (bool,),
     "integer": (int, float),
     "long": (int, float),

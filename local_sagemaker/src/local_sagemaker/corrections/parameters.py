@@ -1,4 +1,4 @@
-"""SSM's parameters: moto takes names, values and tiers that Parameter Store refuses."""
+"""SSM's parameters: moto takes values and changes of a tier that Parameter Store refuses."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from moto.ssm.exceptions import ValidationException
 from moto.ssm.models import SimpleSystemManagerBackend
 
 from .replacing import around
-
-_MOST_LEVELS = 15
-_LARGEST = {"Standard": 4096, "Advanced": 8192, "Intelligent-Tiering": 8192}
-"""Bytes of a value; source: API reference, PutParameter, as all rules here. The words are ours."""
 
 
 @around(SimpleSystemManagerBackend)
@@ -29,18 +25,7 @@ def put_parameter(
     tier: str | None = None,
     **more: Any,
 ) -> Any:
-    """Refuse what is no name, value or tier."""
-    if "/" in name and not name.startswith("/"):
-        raise ValidationException(
-            "Parameter name must be a fully qualified name: one with levels begins with /."
-        )
-    if name.count("/") > _MOST_LEVELS:
-        raise ValidationException(f"Hierarchy levels of a parameter: at most {_MOST_LEVELS}.")
-    largest = _LARGEST.get(tier or "Standard", _LARGEST["Advanced"])
-    if len((value or "").encode()) > largest:
-        raise ValidationException(
-            f"A parameter of the tier {tier or 'Standard'} has a value of at most {largest} bytes."
-        )
+    """Refuse a value that its pattern excludes, and a lower tier: API reference, PutParameter."""
     if allowed_pattern and not _matches(allowed_pattern, value or ""):
         raise ValidationException(
             f"Parameter value, cannot be validated against allowedPattern: {allowed_pattern}"

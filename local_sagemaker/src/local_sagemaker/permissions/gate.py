@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..admission import SERVED, Credentials, error_xml, runtime_at
+from ..documented_rules import check_documented
+from ..protocols import ServiceError
 from .evaluator import NotJudged
 from .judge import Denied, bucket_has_policy, check, check_call, check_role_exists, zonal_endpoints
 from .principals import ADMINISTRATOR, Identity, identify
@@ -61,6 +63,19 @@ def refusal(environ: dict[str, Any], who: Identity, service: str, region: str) -
         message = f"The local AWS cannot judge this request: it does not know {unknown}."
         protocol = call.protocol if call else _guessed(service, environ)
         return _written(service, protocol, "NotEmulated", message)
+    return None
+
+
+def excluded(environ: dict[str, Any], service: str) -> Answer | None:
+    """Hold a WSGI request against AWS's documentation; gives the refusal, None for what is in it."""
+    try:
+        call = call_of(environ, service)
+    except NotJudged:
+        return None
+    try:
+        check_documented(call)
+    except ServiceError as error:
+        return _written(service, call.protocol, error.code, error.message)
     return None
 
 

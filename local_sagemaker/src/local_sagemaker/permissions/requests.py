@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import UnknownServiceError
 from moto.core.parse import PROTOCOL_PARSERS
 from moto.kms.models import kms_backends
 from moto.secretsmanager.models import secretsmanager_backends
@@ -243,7 +244,10 @@ def read_call(
         body = gzip.decompress(body)
     values = MultiDict(urllib.parse.parse_qsl(query, keep_blank_values=True))
     places: dict[str, str] = {}
-    model, named = service_model(service), headers.get("x-amz-target", "")
+    try:
+        model, named = service_model(service), headers.get("x-amz-target", "")
+    except UnknownServiceError:
+        raise NotJudged(f"the service {service}") from None
     protocol = "json" if named else str(model.metadata["protocol"])
     if named:
         operation = named.rpartition(".")[2]
@@ -259,7 +263,7 @@ def read_call(
     if operation not in model.operation_names:
         raise NotJudged(f"the action {service}:{operation or method + ' ' + path}")
     shape = model.operation_model(operation)
-    if service == "s3" and not (shape.input_shape and _reads_body(shape.input_shape)):
+    if service == "s3" and _is_object(shape):
         body = b""  # an object's content is none of our business
     asked = {"headers": Headers(dict(headers)), "body": body, "values": values}
     asked |= {"url_params": places, "method": method, "url_path": path}
@@ -277,9 +281,9 @@ def bucket_of_host(host: str) -> str:
     return name.removesuffix(".localhost") if name.endswith(".localhost") else ""
 
 
-def _reads_body(shape: Any) -> bool:
-    """Say whether an S3 operation has rights that stand in its body."""
-    return shape.serialization.get("payload") == "Delete"
+def _is_object(operation: Any) -> bool:
+    """Say whether the body of an S3 operation is an object's content."""
+    return bool(operation.has_streaming_input)
 
 
 @dataclass(frozen=True)
