@@ -160,7 +160,12 @@ def test_a_policy_needs_a_registered_target(aws):
         ServiceNamespace="sagemaker",
         ResourceId="endpoint/none/variant/v",
         ScalableDimension="sagemaker:variant:DesiredInstanceCount",
-        TargetTrackingScalingPolicyConfiguration={"TargetValue": 1.0},
+        TargetTrackingScalingPolicyConfiguration={
+            "TargetValue": 1.0,
+            "PredefinedMetricSpecification": {
+                "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
+            },
+        },
     )
     assert code == "ObjectNotFoundException"
 

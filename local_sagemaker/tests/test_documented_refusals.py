@@ -36,7 +36,7 @@ def test_logs(aws):
     dimensions = {name: f"$.{name}" for name in "abcd"}
     refused(
         logs.put_metric_filter,
-        "at most 3",
+        "maximum key count: 3",
         logGroupName="kept",
         filterName="f",
         filterPattern="{$.a=*}",

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .cloudwatch.limits import LARGEST, problems_of_dimensions, problems_of_queries
+from .cloudwatch.limits import problems_of_queries
 
 _METRICS = {
     "sagemaker:variant:DesiredInstanceCount": (
@@ -36,8 +36,6 @@ _METRICS = {
 }
 """The predefined metrics of the scalable dimensions that are emulated."""
 
-_ADJUSTMENTS = ("ChangeInCapacity", "ExactCapacity", "PercentChangeInCapacity")
-
 
 def problems_of_policy(
     dimension: str, kind: str, configuration: Mapping[str, Any]
@@ -46,16 +44,10 @@ def problems_of_policy(
     if kind == "StepScaling":
         yield from _problems_of_steps(configuration)
         return
-    if not abs(configuration["TargetValue"]) <= LARGEST:
-        yield "TargetValue must be in the range of -2^360 to 2^360"
-    predefined = configuration.get("PredefinedMetricSpecification")
-    custom = configuration.get("CustomizedMetricSpecification")
-    if bool(predefined) == bool(custom):
-        yield "One of PredefinedMetricSpecification and CustomizedMetricSpecification is needed"
-    if predefined:
+    if predefined := configuration.get("PredefinedMetricSpecification"):
         yield from _problems_of_predefined(dimension, predefined)
-    if custom:
-        yield from _problems_of_custom(custom)
+    custom = configuration.get("CustomizedMetricSpecification") or {}
+    yield from problems_of_queries(custom.get("Metrics") or [], one_result=True)
 
 
 def _problems_of_predefined(dimension: str, predefined: Mapping[str, Any]) -> Iterator[str]:
@@ -70,26 +62,12 @@ def _problems_of_predefined(dimension: str, predefined: Mapping[str, Any]) -> It
         yield f"ResourceLabel cannot be specified for {metric}"
 
 
-def _problems_of_custom(custom: Mapping[str, Any]) -> Iterator[str]:
-    queries = custom.get("Metrics") or []
-    yield from problems_of_queries(queries)
-    yield from problems_of_dimensions(custom.get("Dimensions") or [])
-    if queries and sum(query.get("ReturnData") is not False for query in queries) != 1:
-        yield "Exactly one of Metrics must return data"
-
-
 def _problems_of_steps(configuration: Mapping[str, Any]) -> Iterator[str]:
-    adjustment = configuration.get("AdjustmentType")
-    if adjustment not in _ADJUSTMENTS:
-        yield f"AdjustmentType must be one of {', '.join(_ADJUSTMENTS)}"
-    steps = configuration.get("StepAdjustments") or []
-    if not steps:
-        yield "StepAdjustments must be specified"
-    if adjustment == "ExactCapacity" and any(step["ScalingAdjustment"] < 0 for step in steps):
+    steps = configuration["StepAdjustments"]
+    exact = configuration["AdjustmentType"] == "ExactCapacity"
+    if exact and any(step["ScalingAdjustment"] < 0 for step in steps):
         yield "ScalingAdjustment of ExactCapacity cannot be negative"
     spans = [_span(step) for step in steps]
-    if (-math.inf, math.inf) in spans:
-        yield "The upper and lower bound cannot be null in the same step adjustment"
     if any(lower >= upper for lower, upper in spans):
         yield "The upper bound of a step adjustment must be greater than its lower bound"
     yield from _problems_of_spans(sorted(spans))

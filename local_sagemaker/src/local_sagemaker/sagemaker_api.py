@@ -24,7 +24,6 @@ from .variants import (
     check_component_variants,
     check_containers,
     check_deployment_config,
-    check_routing,
     check_scalable_variants,
     check_serverless,
     check_shadows,
@@ -163,7 +162,6 @@ def _check_agreement(container: Mapping[str, Any]) -> None:
 def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     variants = all_variants(request)
     check_shadows(request)
-    check_routing(request)
     check_component_variants(request, caller.runtime.options)
     names = [variant["VariantName"] for variant in variants]
     for variant in variants:

@@ -103,7 +103,7 @@ def _service_linked_role(caller: Caller, namespace: str) -> str:
     )
 
 
-def _describe(kept: str, answer: str, wanted: str, longest: int = 50) -> Operation:
+def _describe(kept: str, answer: str, wanted: str) -> Operation:
     """Make an operation that lists some of what is kept: of a target, and of some names."""
     name = wanted.removesuffix("s")
 
@@ -111,11 +111,6 @@ def _describe(kept: str, answer: str, wanted: str, longest: int = 50) -> Operati
         records = getattr(_state(caller), kept)
         names = request.get(wanted)
         filters = ("ServiceNamespace", "ResourceId", "ScalableDimension")
-        named = request.get("ResourceId") or request.get("ResourceIds")
-        if request.get("ScalableDimension") and not named:
-            raise Invalid("A resource ID must be specified with a scalable dimension")
-        if request.get("MaxResults") not in (None, *range(1, longest + 1)):
-            raise Invalid(f"MaxResults must be between 1 and {longest}")
         return {
             answer: [
                 record
@@ -267,9 +262,7 @@ APPLICATION_AUTO_SCALING = OwnService(
         "DescribeScalableTargets": _describe("targets", "ScalableTargets", "ResourceIds"),
         "DeregisterScalableTarget": deregister_scalable_target,
         "PutScalingPolicy": put_scaling_policy,
-        "DescribeScalingPolicies": _describe(
-            "policies", "ScalingPolicies", "PolicyNames", longest=10
-        ),
+        "DescribeScalingPolicies": _describe("policies", "ScalingPolicies", "PolicyNames"),
         "DeleteScalingPolicy": delete_scaling_policy,
         "PutScheduledAction": put_scheduled_action,
         "DescribeScheduledActions": _describe(

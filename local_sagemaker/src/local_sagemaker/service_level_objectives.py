@@ -18,8 +18,6 @@ _NAME = re.compile(r"[0-9A-Za-z][-._0-9A-Za-z ]{0,126}[0-9A-Za-z]")
 _WEEK = {"RollingInterval": {"DurationUnit": "DAY", "Duration": 7}}
 _GOAL = {"Interval": _WEEK, "AttainmentGoal": 99.0, "WarningThreshold": 50.0}
 
-_SHORTEST, _LONGEST = 60, 900  # seconds
-
 Objective = dict[str, Any]
 _kept: dict[tuple[str, str], dict[str, Objective]] = {}
 
@@ -54,25 +52,10 @@ def _create(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(request: dict[str, Any]) -> None:
-    """Refuse what the pages of an objective's indicator and queries refuse."""
-    if "SliConfig" in request and "RequestBasedSliConfig" in request:
-        raise Invalid("SliConfig and RequestBasedSliConfig cannot be specified together")
+    """Refuse what the page of an objective's queries refuses of all of them."""
     metric = request.get("SliConfig", {}).get("SliMetricConfig", {})
-    attributes = metric.get("KeyAttributes")
-    if attributes is not None and not {"Type", "Name", "Environment"} <= attributes.keys():
-        raise Invalid("KeyAttributes must have at least Type, Name and Environment")
-    if "DependencyConfig" in metric and attributes is None:
-        raise Invalid("DependencyConfig needs the KeyAttributes of the service")
-    queries = metric.get("MetricDataQueries", [])
-    for problem in problems_of_queries(queries):
+    for problem in problems_of_queries(metric.get("MetricDataQueries", []), one_result=True):
         raise Invalid(problem)
-    if queries and sum(query.get("ReturnData") is not False for query in queries) != 1:
-        raise Invalid("Exactly one of MetricDataQueries must return data")
-    for query in queries:
-        # "SLIPeriodSeconds", which is the period of other metrics: that it holds for these is the worst.
-        period = query.get("Period") or (query.get("MetricStat") or {}).get("Period") or _SHORTEST
-        if not _SHORTEST <= period <= _LONGEST:
-            raise Invalid(f"Period of {period} must be {_SHORTEST} to {_LONGEST}")
 
 
 def _stated(caller: Caller, request: dict[str, Any]) -> Objective:

@@ -107,8 +107,6 @@ class _ShapeCheck(Check):
             yield from self._keys(schema, value, path)
         if not isinstance(value, str):
             return
-        if "pattern" in schema and not re.fullmatch(schema["pattern"], value, re.DOTALL):
-            yield f"{path}: does not match pattern {schema['pattern']}"
         if len(value.encode()) > schema.get("maxLength", math.inf):
             yield f"{path}: expected maxLength: {schema['maxLength']}"
         if "named" in schema and value not in self._template.get(schema["named"], {}):

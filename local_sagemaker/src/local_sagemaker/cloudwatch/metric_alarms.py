@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .limits import has_control_characters, problems_of_queries
+from .limits import problems_of_queries
 from .metric_math import ExpressionError, MathSeries, functions_in, parse_expression
 from .metric_store import (
     SIMPLE,
@@ -261,8 +261,6 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
     """The API reference's rules beyond types, enums and lengths; each needs those before it."""
     given = {name for name, value in settings.items() if value not in (None, [], "")}
     metrics, banded = "Metrics" in given, "ThresholdMetricId" in given
-    if has_control_characters(settings["AlarmName"]):
-        yield "AlarmName must not have control characters"
     if "EvaluationInterval" in given:
         yield "EvaluationInterval can only be specified together with EvaluationCriteria"
     needed = ["ComparisonOperator", "EvaluationPeriods", *([] if banded else ["Threshold"])]
@@ -294,9 +292,6 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
                 f"Option {settings[name]} is not supported. Supported options for parameter {name} "
                 f"are {' and '.join(known)}."
             )
-    tags = (settings.get("ActionConfiguration") or {}).get("AlarmTagsPropagation") or {}
-    if tags.get("IncludedTagKeys") and tags.get("ExcludedTagKeys"):
-        yield "IncludedTagKeys and ExcludedTagKeys cannot be specified together"
     if len(settings.get("Tags", ())) > 50:
         yield "An alarm can have 50 tags at most"
     yield from _problems_of_queries(settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from moto.cloudwatch.exceptions import (
@@ -14,13 +14,7 @@ from moto.cloudwatch.exceptions import (
 from moto.cloudwatch.models import cloudwatch_backends
 
 from ..protocols import ServiceError, check
-from .limits import (
-    LARGEST,
-    MOST_VALUES,
-    has_control_characters,
-    problems_of_dimensions,
-    problems_of_queries,
-)
+from .limits import problems_of_queries
 from .metric_math import ExpressionError, MathSeries
 from .metric_store import (
     SIMPLE,
@@ -37,18 +31,12 @@ from .state import CloudWatchState, now
 Request = dict[str, Any]
 _PAGE = 500
 _MOST_QUERIES = 500
-_MOST_DATA = 1000
+_MOST_VALUES = 150
 _MOST_DATAPOINTS = 1440
 
 
 def put_metric_data(state: CloudWatchState, namespace: str, data: list[dict[str, Any]]) -> None:
     """PutMetricData, by itself or from within moto; all of it is accepted or none."""
-    if has_control_characters(namespace):
-        raise InvalidParameterValue("Namespace must not have control characters")
-    if len(data) > _MOST_DATA:
-        raise InvalidParameterValue(
-            f"The collection MetricData must not have a size greater than {_MOST_DATA}."
-        )
     for number, datum in enumerate(data, start=1):
         given = (datum.get(name) for name in ("Value", "Values", "StatisticValues"))
         if sum(value not in (None, []) for value in given) != 1:
@@ -61,21 +49,13 @@ def put_metric_data(state: CloudWatchState, namespace: str, data: list[dict[str,
             )
         if len(datum.get("Dimensions") or ()) > 30:
             raise InvalidParameterValue(f"MetricData.member.{number} has more than 30 dimensions")
-        for problem in _problems_of_datum(datum):
-            raise InvalidParameterValue(f"MetricData.member.{number}: {problem}")
+        if len(set(datum.get("Values") or ())) > _MOST_VALUES:
+            raise InvalidParameterValue(
+                f"MetricData.member.{number}.Values can have {_MOST_VALUES} unique values"
+            )
     with state.lock:
         for datum in data:
             state.metrics.put(namespace, datum, now())
-
-
-def _problems_of_datum(datum: Mapping[str, Any]) -> Iterator[str]:
-    """Say what the pages of PutMetricData and MetricDatum refuse."""
-    values = [float(value) for value in datum.get("Values") or [datum.get("Value") or 0.0]]
-    if not all(abs(value) <= LARGEST for value in values):
-        yield "Values must be in the range of -2^360 to 2^360"
-    if len(set(values)) > MOST_VALUES:
-        yield f"Values can have {MOST_VALUES} unique values"
-    yield from problems_of_dimensions(datum.get("Dimensions") or [])
 
 
 def _with_services(state: CloudWatchState) -> MetricStore:
@@ -173,8 +153,6 @@ def get_metric_statistics(state: CloudWatchState, request: Request) -> dict[str,
     simple, extended = request.get("Statistics") or [], request.get("ExtendedStatistics") or []
     if not simple and not extended:
         raise InvalidParameterCombination("Must specify either Statistics or ExtendedStatistics")
-    for problem in problems_of_dimensions(request.get("Dimensions") or []):
-        raise InvalidParameterValue(problem)
     start, end = as_seconds(request["StartTime"]), as_seconds(request["EndTime"])
     if start >= end:
         raise InvalidParameterValue(

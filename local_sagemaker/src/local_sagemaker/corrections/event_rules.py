@@ -1,4 +1,4 @@
-"""EventBridge: moto takes any state and schedule of a rule, and any number and input of targets."""
+"""EventBridge: moto takes any schedule of a rule, and any number and input of targets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from moto.core.exceptions import JsonRESTError
 from moto.events.exceptions import ValidationException
 from moto.events.models import EventsBackend
 
-from ..protocols import read_json, service_model
+from ..protocols import read_json
 from ..runtime.scheduled_actions import is_schedule
 from .replacing import around
 
@@ -24,19 +24,12 @@ def put_rule(
     name: str,
     *,
     scheduled_expression: str | None = None,
-    state: str | None = None,
     **more: Any,
 ) -> Any:
     """Refuse what is no schedule."""
     if scheduled_expression and not is_schedule(scheduled_expression, "cron", "rate"):
         raise ValidationException("Parameter ScheduleExpression is not valid.")
-    states = service_model("events").shape_for("RuleState").enum
-    if state is not None and state not in states:
-        raise ValidationException(
-            f"1 validation error detected: Value '{state}' at 'state' failed to satisfy constraint: "
-            f"Member must satisfy enum value set: [{', '.join(states)}]"
-        )
-    return original(self, name, scheduled_expression=scheduled_expression, state=state, **more)
+    return original(self, name, scheduled_expression=scheduled_expression, **more)
 
 
 @around(EventsBackend)

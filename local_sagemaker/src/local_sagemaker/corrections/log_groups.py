@@ -1,4 +1,4 @@
-"""CloudWatch Logs: moto takes any name and key of a log group, any batch and any dimensions."""
+"""CloudWatch Logs: moto takes any key of a log group, and any batch."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from moto.logs.models import LogsBackend
 from .replacing import around
 
 _DAY = 24 * 3600 * 1000
-_MOST_DIMENSIONS = 3
 
 
 @around(LogsBackend)
 def create_log_group(
     original: Callable[..., Any], self: Any, log_group_name: str, *given: Any, **more: Any
 ) -> Any:
-    """Refuse a name that is AWS's own, and a key that is disabled: API reference, CreateLogGroup."""
-    if log_group_name.startswith("aws/"):
-        raise InvalidParameterException("Log group names can't start with the string aws/.")
+    """Refuse a key that is disabled: API reference, CreateLogGroup."""
     key = more.get("kmsKeyId")
     if key and _of_this_account(self, key) and not _is_enabled(self, key):
         raise InvalidParameterException(
@@ -51,14 +48,3 @@ def put_log_events(
             "The batch of log events in a single PutLogEvents request cannot span more than 24 hours."
         )
     return original(self, log_group_name, stream, events)
-
-
-@around(LogsBackend)
-def put_metric_filter(original: Callable[..., Any], self: Any, *given: Any, **more: Any) -> Any:
-    """Refuse a fourth dimension: API reference, MetricTransformation."""
-    transformations = more.get("metric_transformations") or given[3]
-    if any(len(each.get("dimensions") or {}) > _MOST_DIMENSIONS for each in transformations):
-        raise InvalidParameterException(
-            f"A metric transformation has at most {_MOST_DIMENSIONS} dimensions."
-        )
-    return original(self, *given, **more)

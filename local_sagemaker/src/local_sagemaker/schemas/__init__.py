@@ -112,9 +112,14 @@ class Check:
                 alike = [name for name in named if name.lower() == key.lower()]
                 hint = f"; the name is {alike[0]}" if alike else ""
                 yield f"{path}: extraneous key [{key}] is not permitted{hint}"
+        if len(value) > schema.get("maxProperties", len(value)):
+            yield f"{path}: expected maximum key count: {schema['maxProperties']}, found: {len(value)}"
         for key in schema.get("required", []):
             if key not in value:
                 yield f"{path}: required key [{key}] not found"
+        for key, others in schema.get("dependentRequired", {}).items():
+            if key in value and not value.keys() >= set(others):
+                yield f"{path}: with [{key}], [{', '.join(others)}] is required"
         for key, others in schema.get("dependentExcluded", {}).items():
             # Said once for a pair that excludes each other.
             for other in others:
@@ -145,8 +150,12 @@ def _scalar(schema: Schema, value: Any, path: str) -> Iterator[str]:
     folded = [_text(choice).lower() for choice in schema.get("enumCaseInsensitive", [])]
     if folded and _text(value).lower() not in folded:
         yield f"{path}: {_text(value)} is not a valid enum value; it is one of {', '.join(folded)}"
+    if isinstance(value, str) and not re.fullmatch(schema.get("pattern", ".*"), value, re.DOTALL):
+        yield f"{path}: does not match pattern {schema['pattern']}"
     if _fits(value, "number"):
         number = float(_text(value))  # a whole number may be too large for one
+        if "multipleOf" in schema and number % schema["multipleOf"]:
+            yield f"{path}: {value} is not a multiple of {schema['multipleOf']}"
         if number < schema.get("minimum", number):
             yield f"{path}: {value} is not greater or equal to {schema['minimum']}"
         if number > schema.get("maximum", number):
