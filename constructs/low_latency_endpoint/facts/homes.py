@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from ..errors import rule
+from .zones import partition_of
 
 OTHER_PARTITION = rule(
     "LLE950",
@@ -30,17 +31,6 @@ _ARN = re.compile(
     r"arn:(?P<partition>[^:]*):(?P<service>[^:]*):(?P<region>[^:]*):(?P<account>\d*):.+"
 )
 _IMAGE = re.compile(r"(?P<account>\d{12})\.dkr[.-]ecr(-fips)?\.(?P<region>[a-z0-9-]+)\.[^/]+/.+")
-
-#: By how the names of their Regions begin: botocore 1.44.5, partitions.json.
-_PARTITIONS = {
-    "cn-": "aws-cn",
-    "us-gov-": "aws-us-gov",
-    "eusc-": "aws-eusc",
-    "us-iso-": "aws-iso",
-    "us-isob-": "aws-iso-b",
-    "us-isof-": "aws-iso-f",
-    "eu-isoe-": "aws-iso-e",
-}
 
 
 class Home(NamedTuple):
@@ -79,13 +69,3 @@ class Home(NamedTuple):
                     allowed=f"{kind}{own}",
                     where=where,
                 )
-
-
-def partition_of(region: str) -> str:
-    """The partition that a Region belongs to.
-
-    >>> partition_of("eu-west-1"), partition_of("cn-north-1")
-    ('aws', 'aws-cn')
-    """
-    beginnings = (name for start, name in _PARTITIONS.items() if region.startswith(start))
-    return next(beginnings, "aws")

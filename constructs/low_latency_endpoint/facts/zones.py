@@ -121,20 +121,20 @@ def _nth(zone: str, number: int) -> str:
     return f"{zone[:-1]}{ascii_lowercase[number - 1]}"
 
 
-#: The domains of partitions by how their Regions' names begin: botocore 1.44.5, partitions.json.
-_SUFFIXES = {
-    "cn-": "amazonaws.com.cn",
-    "eusc-": "amazonaws.eu",
-    "us-iso-": "c2s.ic.gov",
-    "us-isob-": "sc2s.sgov.gov",
-    "us-isof-": "csp.hci.ic.gov",
-    "eu-isoe-": "cloud.adc-e.uk",
-}
+@cache
+def _partition(region: str) -> Mapping[str, str]:
+    return next(row for row in rows("partitions") if region.startswith(row["prefix"]))
+
+
+def partition_of(region: str) -> str:
+    """The partition that a Region belongs to.
+
+    >>> partition_of("eu-west-1"), partition_of("cn-north-1")
+    ('aws', 'aws-cn')
+    """
+    return _partition(region)["partition"]
 
 
 def dns_suffix(region: str) -> str:
     """What the names of AWS's services end with in a Region."""
-    for prefix, suffix in _SUFFIXES.items():
-        if region.startswith(prefix):
-            return suffix
-    return "amazonaws.com"
+    return _partition(region)["dns_suffix"]
