@@ -39,8 +39,9 @@ _MOTO_MODULES = tuple(backends.list_of_moto_modules())
 backends.list_of_moto_modules = lambda: _MOTO_MODULES
 
 
-class _NotEmulated(Exception):
-    """What neither this package nor moto answers; the text names it."""
+def _not_emulated(what: str) -> ServiceError:
+    """The refusal of what neither this package nor moto answers."""
+    return ServiceError(f"{what} is not emulated by the local AWS", "InvalidAction")
 
 
 class _Dispatcher(werkzeug_app.DomainDispatcherApplication):
@@ -49,7 +50,7 @@ class _Dispatcher(werkzeug_app.DomainDispatcherApplication):
     def get_backend_for_host(self, host: str | None) -> Any:
         known = host in (None, "moto_api", *_MOTO_MODULES)
         if not known and not any(p.match(f"http://{host}") for _, p in self.backend_url_patterns):
-            raise _NotEmulated(f"the service {str(host).partition('.')[0]}")
+            raise _not_emulated(f"the service {str(host).partition('.')[0]}")
         return super().get_backend_for_host(host)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -61,7 +62,7 @@ class _Dispatcher(werkzeug_app.DomainDispatcherApplication):
         if begun[0].startswith("404") and method != "HEAD":
             answer = [b"".join(answer)]
             if not answer[0] or answer[0].lower().startswith(b"<!doctype html"):
-                raise _NotEmulated(f"{method} {path} of this service")
+                raise _not_emulated(f"{method} {path} of this service")
         start_response(*begun)
         return answer
 
@@ -234,30 +235,27 @@ class Application:
                 query = environ.get("QUERY_STRING", "")
                 operation, request = protocols.parse_query(body, query, service.name)
             if operation not in service.operations:
-                raise ServiceError(
-                    f"{service.name}:{operation} is not emulated by the local AWS", "InvalidAction"
-                )
+                raise _not_emulated(f"{service.name}:{operation}")
             if rest:
                 protocols.check(service.name, operation, request)
             elif target:
                 request = protocols.parse_json(body, service.name, operation)
             result = service.operations[operation](caller, request) or {}
             result = page(service.name, operation, request, result)
-            answer, status = protocols.write(service.name, operation, result, is_json), 200
+            answer = protocols.write(service.name, operation, result, is_json)
+            return _answered(start_response, 200, protocols.content_type(is_json), answer)
         except PassOn:
             return None
         except NotJudged as unknown:
-            error = ServiceError(f"The local AWS does not know {unknown}", "InvalidAction")
-            answer, status = protocols.write_error(error, is_json), error.status
+            refusal = ServiceError(f"The local AWS does not know {unknown}", "InvalidAction")
         except ServiceError as error:
             logger.info("%s %s refused: %s", service.name, operation, error.message)
-            answer, status = protocols.write_error(error, is_json), error.status
+            refusal = error
         except Exception as error:
             # A mistake of ours must look like one (500), never like a service's refusal.
             logger.exception("%s %s failed", service.name, operation)
-            fault = ServiceError(f"{type(error).__name__}: {error}", "InternalFailure", 500)
-            answer, status = protocols.write_error(fault, is_json), 500
-        return _answered(start_response, status, protocols.content_type(is_json), answer)
+            refusal = ServiceError(f"{type(error).__name__}: {error}", "InternalFailure", 500)
+        return _refused(start_response, refusal, is_json)
 
     def _queried(
         self, environ: dict[str, Any], start_response: Callable[..., Any], region: str, path: str
@@ -288,16 +286,20 @@ def _by_moto(
         )
     try:
         return _MOTO(environ, start_response)
-    except _NotEmulated as unknown:
-        error = ServiceError(f"{unknown} is not emulated by the local AWS", "InvalidAction")
+    except ServiceError as refusal:
+        logger.info("%s", refusal.message)
         scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
         service = scope[2] if scope else "s3"
         is_json = protocols.reads_json(service, environ.get("CONTENT_TYPE", ""))
-        logger.info("%s", error.message)
-        body = protocols.write_error(error, is_json)
-        headers = [("x-amzn-errortype", error.code)]
-        kind = protocols.content_type(is_json)
-        return _answered(start_response, error.status, kind, body, headers)
+        return _refused(start_response, refusal, is_json)
+
+
+def _refused(
+    start_response: Callable[..., Any], refusal: ServiceError, is_json: bool
+) -> Iterable[bytes]:
+    body, kind = protocols.write_error(refusal, is_json), protocols.content_type(is_json)
+    headers = [("x-amzn-errortype", refusal.code)]
+    return _answered(start_response, refusal.status, kind, body, headers)
 
 
 def _answered(
