@@ -25,10 +25,6 @@ def topic(**properties: Any) -> dict[str, Any]:
     return resource_of("AWS::SNS::Topic", **properties)
 
 
-def _number(default: str, **more: Any) -> dict[str, Any]:
-    return {"Parameters": {"p": {"Type": "Number", "Default": default, **more}}}
-
-
 def bad_endpoint_config() -> dict[str, Any]:
     """A resource that is refused by its service, not by the engine."""
     variant = {"VariantName": "v", "ModelName": "no-such-model", "InstanceType": "ml.c7i.large"}
@@ -406,44 +402,6 @@ Outputs:
     )
     outputs = {output["OutputKey"]: output["OutputValue"] for output in created["Outputs"]}
     assert outputs["Value"] == f"{outputs['Name']}@us-east-1"
-
-
-@pytest.mark.parametrize(
-    ("resources", "words"),
-    [
-        ({"A": parameter({"Ref": "Nowhere"})}, r"Unresolved resource dependencies \[Nowhere\]"),
-        (
-            {"A": parameter({"Ref": "B"}), "B": parameter({"Ref": "A"})},
-            r"Circular dependency between resources: \[A, B\]",
-        ),
-    ],
-)
-def test_a_malformed_template_is_refused_at_once(aws, stack, resources, words):
-    with pytest.raises(DeploymentFailed, match=words):
-        stack.template({"Resources": resources})
-
-
-@pytest.mark.parametrize(
-    ("part", "words"),
-    [
-        ({"Resourcez": {}}, r"Invalid template property or properties \[Resourcez\]"),
-        ({"Outputs": {"o": {"Value": "x", "Foo": 1}}}, r"/Outputs/o: extraneous key \[Foo\]"),
-        ({"Outputs": {"o": {"Description": "x"}}}, r"/Outputs/o: required key \[Value\]"),
-        (
-            {"Parameters": {"p": {"Type": "String", "Max": 1}}},
-            r"/Parameters/p: extraneous key \[Max\]",
-        ),
-        ({"Parameters": {"p": {"Default": "1"}}}, r"/Parameters/p: required key \[Type\]"),
-        (_number("9", MaxValue=3), "Parameter 'p' must have a value of at most 3"),
-        (_number("1", MinValue="2"), "Parameter 'p' must have a value of at least 2"),
-        (_number("1,x", Type="List<Number>"), "Parameter 'p' must be a number"),
-        (_number("abc", Type="String", MaxLength=2), "'p' must have a length of at most 2"),
-        (_number("9", MaxValue=3, ConstraintDescription="Up to three"), "Up to three"),
-    ],
-)
-def test_a_template_with_a_section_out_of_order_is_refused_at_once(stack, part, words):
-    with pytest.raises(DeploymentFailed, match=words):
-        stack.template({"Resources": {"T": topic()}, **part})
 
 
 def test_an_iam_resource_needs_the_acknowledgement(aws, stack, role):

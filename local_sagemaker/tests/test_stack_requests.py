@@ -1,4 +1,4 @@
-"""CloudFormation's requests: quotas, what is masked, statuses, and inputs that nothing reads."""
+"""CloudFormation's requests: sizes, what is masked, statuses, and inputs that nothing reads."""
 
 from __future__ import annotations
 
@@ -29,45 +29,6 @@ PARAMETER = resource_of("AWS::SSM::Parameter", Type="String", Value={"Ref": "Sec
 
 def many(count: int, item: Any) -> dict[str, Any]:
     return {f"N{number}": item for number in range(count)}
-
-
-@pytest.mark.parametrize(
-    ("part", "words"),
-    [
-        (
-            {"Resources": many(501, TOPIC)},
-            "Number of resources, 501, is greater than maximum allowed, 500",
-        ),
-        ({"Outputs": many(201, {"Value": "x"})}, "Number of outputs, 201, is greater than"),
-        (
-            {"Parameters": many(201, {"Type": "String", "Default": ""})},
-            "Number of parameters, 201,",
-        ),
-        ({"Mappings": many(201, {"a": {"b": "c"}})}, "Number of mappings, 201, is greater than"),
-        ({"Mappings": {"M": many(201, {"b": "c"})}}, "Number of mappings/m, 201, is greater than"),
-        (
-            {"Mappings": {"M": {"a": many(201, "c")}}},
-            "Number of mappings/m/a, 201, is greater than",
-        ),
-        ({"Resources": {"a" * 256: TOPIC}}, "longer than 255 characters"),
-        ({"Outputs": {"a" * 256: {"Value": "x"}}}, "longer than 255 characters"),
-        ({"Parameters": {"a" * 256: {"Type": "String"}}}, "longer than 255 characters"),
-        ({"Mappings": {"a" * 256: {"a": {"b": "c"}}}}, "longer than 255 characters"),
-        ({"Description": "é" * 513}, "'Description' length is greater than 1024"),
-        (
-            {"Parameters": {"P": {"Type": "String", "Default": "é" * 2049}}},
-            "at most 4096 bytes long",
-        ),
-        ({"Metadata": {"a": "x" * 51_200}}, "Member must have length less than or equal to 51200"),
-    ],
-)
-def test_a_quota_refuses_the_template(aws, stack, part, words):
-    """CloudFormation user guide, "CloudFormation quotas"."""
-    body = json.dumps({"Resources": {"T": TOPIC}, **part}, ensure_ascii=False)
-    create = aws.client("cloudformation").create_stack
-    code, told = refusal(create, StackName=stack.name, TemplateBody=body)
-    assert code == "ValidationError"
-    assert words in told
 
 
 def test_a_template_in_s3_has_a_quota_of_its_own(aws, stack):

@@ -71,6 +71,23 @@ def test_a_function_has_the_value_of_its_page(stack, row):
     assert "internal error" not in str(deployed.failure_reason)
 
 
+@pytest.mark.parametrize("row", ROWS["quotas"], ids=lambda row: row["words"])
+def test_a_quota_refuses_the_template(aws, stack, row):
+    """CloudFormation user guide, "CloudFormation quotas"."""
+    assert row["words"] in refused(aws, stack.name, merged(multiplied(row["part"])))
+
+
+def multiplied(part: Any) -> Any:
+    """Write out the members and texts that a part has so many times."""
+    if not isinstance(part, dict):
+        return part
+    if "text" in part:
+        return part["text"] * part["times"]
+    if "member" in part:
+        return {f"N{number}": part["member"] for number in range(part["times"])}
+    return {key: multiplied(item) for key, item in part.items()}
+
+
 @pytest.mark.parametrize("row", ROWS["templates"], ids=json.dumps)
 def test_a_section_out_of_order_is_refused_before_there_is_a_stack(aws, stack, row):
     if "gives" in row:
