@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import yaml
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.facts.homes import Home
 from low_latency_endpoint.options.option import Declared, Options, groups_in, options_of
 from low_latency_endpoint.settings import Settings
 
+ROWS = yaml.safe_load(Path(__file__).with_name("homes.yaml").read_text("utf-8"))
 HERE = Home("us-east-1", "123456789012")
 
 
@@ -42,27 +45,7 @@ def test_there_are_such_options():
     assert sum('"arn:' in json.dumps(str(option.option.example)) for option in OPTIONS) >= 9
 
 
-@pytest.mark.parametrize(
-    ("named", "code"),
-    [
-        ("arn:aws:sns:us-east-1:999999999999:on-call", None),
-        ("arn:aws:kms:us-east-1:999999999999:key/mine", None),
-        ("arn:aws:iam::123456789012:role/mine", None),
-        ("arn:aws:iam::999999999999:role/mine", "LLE952"),
-        ("arn:aws:iam::aws:policy/mine", None),
-        ("arn:aws-cn:iam::123456789012:role/mine", "LLE950"),
-        ("arn:aws:s3:::a-bucket/model.tar.gz", None),
-        ("arn:aws:sns:us-east-2:123456789012:on-call", "LLE951"),
-        ("763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch:2", None),
-        ("763104351884.dkr.ecr.us-east-2.amazonaws.com/pytorch:2", "LLE951"),
-        ("763104351884.dkr.ecr-fips.us-east-2.amazonaws.com/pytorch:2", "LLE951"),
-        ("123456789012.dkr-ecr.us-east-2.on.aws/mine@sha256:0", "LLE951"),
-        ("123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn/mine:1", "LLE950"),
-        ("public.ecr.aws/mine/model:1", None),
-        ("registry.example:5000/123456789012.dkr.ecr.us-east-2/mine", None),
-        ("churn/12", None),
-    ],
-)
+@pytest.mark.parametrize(("named", "code"), ROWS)
 def test_what_has_to_be_at_home(named, code):
     """CreateModel, CreateEndpointConfig and PutMetricAlarm take things of their own Region; IAM
     passes roles of its own account."""
