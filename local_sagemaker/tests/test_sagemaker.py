@@ -231,7 +231,7 @@ def test_two_update_policies_are_refused(stack, role):
     }
     properties = endpoint(DeploymentConfig=deployment)
     reason = stack.refusal(ENDPOINT, properties, **hosting(role, [variant()]))
-    assert "Only one update policy" in reason
+    assert "only one of [BlueGreenUpdatePolicy, RollingUpdatePolicy]" in reason
 
 
 def test_the_api_refuses_a_second_of_the_same_name(aws, stack, role):

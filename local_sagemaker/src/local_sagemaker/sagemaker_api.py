@@ -130,8 +130,6 @@ def _list(kind: str) -> Operation:
 
 
 def create_model(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    if bool(request.get("PrimaryContainer")) == bool(request.get("Containers")):
-        raise Invalid("One and only one of PrimaryContainer and Containers must be specified")
     containers = request.get("Containers") or [request["PrimaryContainer"]]
     check_containers(containers)
     for container in containers:

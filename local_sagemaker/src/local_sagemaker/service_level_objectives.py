@@ -5,7 +5,6 @@ moto does not have the service.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,6 @@ from .cloudwatch.limits import problems_of_queries
 from .protocols import Invalid, ServiceError
 
 # Source: API reference, CreateServiceLevelObjective.
-_NAME = re.compile(r"[0-9A-Za-z][-._0-9A-Za-z ]{0,126}[0-9A-Za-z]")
 _WEEK = {"RollingInterval": {"DurationUnit": "DAY", "Duration": 7}}
 _GOAL = {"Interval": _WEEK, "AttainmentGoal": 99.0, "WarningThreshold": 50.0}
 
@@ -33,8 +31,6 @@ def _there(caller: Caller) -> dict[str, Objective]:
 
 def _create(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     name, there = request["Name"], _there(caller)
-    if not _NAME.fullmatch(name):
-        raise Invalid(f"Value '{name}' at 'name' failed to satisfy constraint: {_NAME.pattern}")
     _check(request)
     if "SliConfig" not in request:
         raise Invalid("An objective without SliConfig is not emulated by the local AWS")

@@ -131,21 +131,15 @@ def deployed_image(image: str, at: datetime) -> dict[str, Any]:
 
 
 def check_deployment_config(deployment: dict[str, Any] | None, described: dict[str, Any]) -> None:
-    """Refuse a deployment configuration with two policies, or with sizes out of range."""
+    """Refuse a deployment configuration with sizes out of range."""
     if not deployment:
         return
     blue_green = deployment.get("BlueGreenUpdatePolicy")
-    rolling = deployment.get("RollingUpdatePolicy")
-    if blue_green and rolling:
-        raise Invalid(
-            "Only one update policy can be specified in DeploymentConfig: "
-            "BlueGreenUpdatePolicy or RollingUpdatePolicy"
-        )
     total = sum(
         variant.get("DesiredInstanceCount", 0)
         for variant in described.get("ProductionVariants") or []
     )
-    check_sizes(rolling or {}, total)
+    check_sizes(deployment.get("RollingUpdatePolicy") or {}, total)
     if not blue_green:
         return
     routing = blue_green["TrafficRoutingConfiguration"]
