@@ -1,4 +1,4 @@
-"""What moto does not know: operations and odd requests, refused as at AWS, registries, AWS's policies."""
+"""What moto does not know: operations, refused as at AWS, registries, AWS's policies."""
 
 from __future__ import annotations
 
@@ -13,25 +13,17 @@ from moto.iam.models import IAMBackend
 
 from .. import protocols
 from ..permissions.principals import aws_managed_policy
-from ..protocols import Invalid, ServiceError
+from ..protocols import ServiceError
 from .replacing import around
 
 logger = logging.getLogger(__name__)
-
-
-_HELD = {"events": "ValidationException", "logs": "InvalidParameterException"}
-"""Services whose requests are held against their model, with the code of the refusal."""
 
 
 @around(BaseResponse)
 def call_action(original: Callable[[Any], Any], self: Any) -> Any:
     """Refuse as AWS does what is missing or fails; moto gives a web page and a traceback."""
     try:
-        if self.service_name in _HELD:
-            protocols.parse_json(self.body, self.service_name, self._get_action())
         return original(self)
-    except Invalid as invalid:
-        refusal = ServiceError(invalid.message, _HELD[self.service_name])
     except NotImplementedError:
         refusal = ServiceError(
             f"{self.service_name}:{self._get_action()} is not emulated by the local AWS",

@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from .. import protocols
 from ..admission import SERVED, Credentials, error_xml, runtime_at
-from ..documented_rules import check_documented
-from ..protocols import ServiceError
 from .evaluator import NotJudged
 from .judge import Denied, bucket_has_policy, check, check_call, check_role_exists, zonal_endpoints
 from .principals import ADMINISTRATOR, Identity, identify
@@ -73,10 +72,21 @@ def excluded(environ: dict[str, Any], service: str) -> Answer | None:
     except NotJudged:
         return None
     try:
-        check_documented(call)
-    except ServiceError as error:
-        return _written(service, call.protocol, error.code, error.message)
+        protocols.check(call.service, call.operation, call.request)
+    except protocols.ServiceError as error:
+        code = _INVALID.get(call.service, error.code)
+        return _written(service, call.protocol, code, error.message)
     return None
+
+
+_INVALID = {
+    **dict.fromkeys(("cloudwatch", "iam", "sts"), "ValidationError"),
+    **dict.fromkeys(("ec2", "sqs"), "InvalidParameterValue"),
+    "logs": "InvalidParameterException",
+    "s3": "InvalidArgument",
+    "sns": "InvalidParameter",
+}
+"""What a service calls a request that its model excludes, if not ValidationException."""
 
 
 _ALWAYS = {"DeleteBucketPolicy", "GetBucketPolicy", "PutBucketPolicy"}
