@@ -16,7 +16,7 @@ from moto.cloudwatch.exceptions import (
 
 from . import metric_alarms, query_alarms
 from .composite_alarms import RuleError, parse_rule
-from .metric_api import check_request, paged
+from .metric_api import paged
 from .metric_store import as_seconds
 from .state import INITIAL_REASON, AlarmRecord, CloudWatchState
 
@@ -27,7 +27,6 @@ _PAGE = 50
 def put_metric_alarm(state: CloudWatchState, request: Request) -> None:
     """PutMetricAlarm: create or replace; a PromQL alarm too."""
     kind = query_alarms if request.get("EvaluationCriteria") is not None else metric_alarms
-    check_request("PutMetricAlarm", request)
     problem = kind.problem_of(request)
     if problem:
         raise ValidationError(problem)
@@ -36,7 +35,6 @@ def put_metric_alarm(state: CloudWatchState, request: Request) -> None:
 
 def put_composite_alarm(state: CloudWatchState, request: Request) -> None:
     """PutCompositeAlarm: create or replace."""
-    check_request("PutCompositeAlarm", request)
     if "ActionsSuppressor" in request:
         for name in ("ActionsSuppressorWaitPeriod", "ActionsSuppressorExtensionPeriod"):
             if name not in request:
@@ -240,7 +238,6 @@ disable_alarm_actions = partial(_switch_actions, enabled=False)
 
 def check_set_state(state: CloudWatchState, request: Request) -> AlarmRecord:
     """Hold a SetAlarmState request against what AWS accepts; gives the alarm."""
-    check_request("SetAlarmState", request)
     try:
         json.loads(request.get("StateReasonData") or "{}")
     except ValueError as error:
