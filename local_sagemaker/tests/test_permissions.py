@@ -524,6 +524,85 @@ def test_nobody_assumes_a_role_that_there_is_not(aws):
     assert "not authorized to perform: sts:AssumeRole" in message
 
 
+SCALING_ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+LOGS_ROLE = f"arn:aws:iam::{ACCOUNT}:role/logs"
+RECORD = {"Name": "a.example", "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "10.0.0.1"}]}
+ASKED_BESIDES: list[tuple[str, str, dict[str, Any], str, str]] = [
+    (
+        "application-autoscaling",
+        "register_scalable_target",
+        {
+            "ServiceNamespace": "sagemaker",
+            "ResourceId": "endpoint/e/variant/v",
+            "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+            "MinCapacity": 1,
+            "MaxCapacity": 2,
+        },
+        "iam:CreateServiceLinkedRole",
+        f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/sagemaker.application-autoscaling."
+        f"amazonaws.com/{SCALING_ROLE}",
+    ),
+    (
+        "ec2",
+        "create_flow_logs",
+        {
+            "ResourceIds": ["vpc-1"],
+            "ResourceType": "VPC",
+            "LogGroupName": "l",
+            "DeliverLogsPermissionArn": LOGS_ROLE,
+        },
+        "iam:PassRole",
+        LOGS_ROLE,
+    ),
+    (
+        "lambda",
+        "update_function_code",
+        {"FunctionName": "f", "S3Bucket": "code", "S3Key": "f.zip"},
+        "s3:GetObject",
+        "arn:aws:s3:::code/f.zip",
+    ),
+    (
+        "events",
+        "put_targets",
+        {"Rule": "r", "Targets": [{"Id": "1", "Arn": LOGS_ROLE, "RoleArn": LOGS_ROLE}]},
+        "iam:PassRole",
+        LOGS_ROLE,
+    ),
+    (
+        "route53",
+        "create_hosted_zone",
+        {
+            "Name": "a.example",
+            "CallerReference": "1",
+            "VPC": {"VPCId": "vpc-1", "VPCRegion": "us-east-1"},
+        },
+        "ec2:DescribeVpcs",
+        "*",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "request_", "action", "resource"),
+    ASKED_BESIDES,
+    ids=[operation for _, operation, *_ in ASKED_BESIDES],
+)
+def test_what_calls_ask_for_besides(caller, service, operation, request_, action, resource) -> None:
+    me = caller(allow(f"{service}:*"))(service)
+    _, message = refusal(getattr(me, operation), **request_)
+    asked = f"not authorized to perform: {action} on resource: {resource}"
+    assert asked in message.replace('"', "")
+
+
+def test_a_path_with_a_slash_at_its_end_is_the_operations(caller) -> None:
+    changes = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": RECORD}]}
+    me = caller(allow("route53:GetHostedZone"))("route53")
+    _, message = refusal(me.change_resource_record_sets, HostedZoneId="Z1", ChangeBatch=changes)
+    assert (
+        "route53:ChangeResourceRecordSets on resource: arn:aws:route53:::hostedzone/Z1" in message
+    )
+
+
 def test_the_first_objective_needs_the_rights_to_its_role_and_its_metric(caller) -> None:
     query = {"Id": "m", "MetricStat": {"Metric": {"MetricName": "m"}, "Period": 60, "Stat": "p99"}}
     metric = {"MetricDataQueries": [query]}

@@ -51,9 +51,10 @@ def deploy_template(
     *,
     expect_failure: bool = False,
     tags: Mapping[str, str] | None = None,
+    role_arn: str | None = None,
     timeout: float = 120.0,
 ) -> DeployedStack:
-    """Create a stack, or update it when it exists, and wait for the end."""
+    """Create a stack, or update it when it exists, and wait for the end; a role makes its resources."""
     cloudformation = aws.client("cloudformation")
     if isinstance(source, Mapping):
         body = json.dumps(source)
@@ -70,6 +71,8 @@ def deploy_template(
     }
     if tags is not None:
         arguments["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
+    if role_arn is not None:
+        arguments["RoleARN"] = role_arn
     before = _describe(cloudformation, stack_name)
     if before is not None and before["StackStatus"] == "ROLLBACK_COMPLETE":
         # A stack that failed at creation can only be deleted; the CDK CLI does the same.

@@ -13,6 +13,7 @@ from zoneinfo import available_timezones
 
 from .application import Caller, Operation, OwnService
 from .hosting import Scaling, TargetKey, all_variants, hosting, scaling
+from .permissions.requests import scaling_role
 from .policy_limits import problems_of_policy
 from .protocols import Invalid, ServiceError
 from .runtime.scaling import DIMENSIONS, drop_alarms, make_alarms
@@ -48,7 +49,7 @@ def register_scalable_target(caller: Caller, request: dict[str, Any]) -> dict[st
         "ResourceId": key[1],
         "ScalableDimension": key[2],
         "CreationTime": caller.now(),
-        "RoleARN": _service_linked_role(caller, key[0]),
+        "RoleARN": scaling_role(key[0], caller.account),
         "SuspendedState": {
             "DynamicScalingInSuspended": False,
             "DynamicScalingOutSuspended": False,
@@ -93,14 +94,6 @@ def _check_resource(caller: Caller, key: TargetKey) -> None:
         raise Invalid(
             f"ResourceId {key[1]} does not name a production variant of an endpoint that exists"
         )
-
-
-def _service_linked_role(caller: Caller, namespace: str) -> str:
-    suffix = {"sagemaker": "SageMakerEndpoint", "ecs": "ECSService"}.get(namespace, namespace)
-    return (
-        f"arn:aws:iam::{caller.account}:role/aws-service-role/{namespace}.application-autoscaling."
-        f"amazonaws.com/AWSServiceRoleForApplicationAutoScaling_{suffix}"
-    )
 
 
 def _describe(kept: str, answer: str, wanted: str) -> Operation:

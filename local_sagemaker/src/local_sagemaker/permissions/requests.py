@@ -177,10 +177,20 @@ def _secret_arn(value: str, place: Mapping[str, str]) -> str:
     return str(arn) or f"arn:aws:secretsmanager:{place['region']}:{place['account']}:secret:{value}"
 
 
+def scaling_role(namespace: str, account: str) -> str:
+    """Give the ARN of the role by which Application Auto Scaling scales a service's resources."""
+    suffix = {"sagemaker": "SageMakerEndpoint", "ecs": "ECSService"}.get(namespace, namespace)
+    return (
+        f"arn:aws:iam::{account}:role/aws-service-role/{namespace}.application-autoscaling."
+        f"amazonaws.com/AWSServiceRoleForApplicationAutoScaling_{suffix}"
+    )
+
+
 _READINGS: dict[str, _Reading] = {
     "lower": lambda value, _: value.lower(),
     "name": lambda value, _: value.rpartition("/")[2],
     "path": lambda value, _: value if value.startswith(("/", "arn:")) else f"/{value}",
+    "scaling": lambda value, place: scaling_role(value, place["account"]),
     "queue": lambda value, _: value.rpartition("/")[2],
     "source": lambda value, _: value.lstrip("/").partition("?")[0],
     "cluster": lambda value, place: (
@@ -308,7 +318,7 @@ def _routes(service: str) -> list[_Route]:
         query = operation.http["requestUri"].partition("?")[2]
         pattern = re.sub(r"\{(\w+)\+\}", r"(?P<\1>.+)", path)
         pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
-        if service == "s3" and pattern.endswith("]+)"):
+        if not pattern.endswith(".+)"):  # a key's own slashes count
             pattern += "/?"
         wanted = [(n, v or None) for n, v in urllib.parse.parse_qsl(query, keep_blank_values=True)]
         needs: dict[str, list[str]] = {"querystring": [], "header": []}
