@@ -8,6 +8,7 @@ import pytest
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from tests.deploy.small_stacks import REGION, REGISTRY
+from tests.deploy.watched_rights import Watch, watching
 
 
 @pytest.fixture(scope="module")
@@ -38,3 +39,10 @@ def own_aws() -> Iterator[LocalAws]:
         running.reset()
         yield running
         running.reset()
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    """All decisions about roles: functions run elsewhere, but are judged in this process."""
+    with watching() as looking:
+        yield looking

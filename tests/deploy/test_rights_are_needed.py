@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +30,7 @@ from local_sagemaker import (
     deploy_template,
     lambda_runner,
 )
-from local_sagemaker.permissions import judge
-from local_sagemaker.permissions.evaluator import (
-    Asked,
-    Decision,
-    Policies,
-    Statement,
-    decide,
-    read_policy,
-)
+from local_sagemaker.permissions.evaluator import Statement, read_policy
 from low_latency_endpoint import (
     ClientZones,
     EndpointOptions,
@@ -51,6 +43,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.plan.pinned_model import PinnedModel
 from tests.deploy.small_stacks import REGION, REGISTRY, container, newest, stack_in, synthesised
+from tests.deploy.watched_rights import Watch
 from tests.depth import sampled
 from tests.hub_of_files import FakeHub, FakeModel
 
@@ -84,54 +77,6 @@ NOT_REACHED: dict[WhoseRight, str] = {
     ("the logs' key", "kms:ReEncryptFrom"): _LOGS,
     ("the logs' key", "kms:ReEncryptTo"): _LOGS,
 }
-
-
-# --- who was allowed what -------------------------------------------------------------------------
-
-
-@dataclass
-class Watch:
-    """What the local AWS has judged since it looks on."""
-
-    needed: list[tuple[str, Statement, str]] = field(default_factory=list)
-    """Role, statement and action of each right without which a call had been denied."""
-    denied: set[tuple[str, str]] = field(default_factory=set)
-    """Role, and the action that it was denied."""
-
-    def judged(self, asked: Asked, held: Policies, decision: Decision) -> None:
-        """Note a decision about a role."""
-        role = asked.principal.role
-        if not decision.allowed:
-            self.denied.add((role, asked.action))
-            return
-        statements = [each for policy in held.identity for each in policy.statements]
-        allowing = [each for each in statements if not each.denies and each.applies(asked)]
-        without = decide(asked, replace(held, identity=()))
-        if len(allowing) == 1 and not without.allowed:
-            self.needed.append((role, allowing[0], asked.action))
-
-    def has_needed(self, role: str, statement: Statement, action: str) -> bool:
-        """Whether a call of the role had been denied without the statement's action."""
-        return (role, statement, action) in self.needed
-
-    def has_called(self, part_of_role: str, action: str) -> bool:
-        """Whether a role with such a name has needed an action."""
-        return any(part_of_role in role and action == done for role, _, done in self.needed)
-
-
-@pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """All decisions about roles: functions run elsewhere, but are judged in this process."""
-    looking = Watch()
-
-    def watched(asked: Asked, held: Policies) -> Decision:
-        decision = decide(asked, held)
-        if asked.principal.role:
-            looking.judged(asked, held, decision)
-        return decision
-
-    monkeypatch.setattr(judge, "decide", watched)
-    return looking
 
 
 @pytest.fixture(autouse=True)
