@@ -211,6 +211,7 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@low-latency schema > endpoint.schema.json
 	@low-latency errors --markdown > docs/reference/errors.md
 	@python docs/make_settings_tables.py docs/reference/settings.md
+	@python -m docs.make_deploying_role docs/reference/deploying-role.md
 	@python local_sagemaker/tests/extract_schemas.py
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 

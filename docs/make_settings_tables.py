@@ -23,7 +23,7 @@ from low_latency_endpoint.settings.option_models import Limited, model_of
 from low_latency_endpoint.settings.schema import merged, settings_json_schema
 from low_latency_endpoint.settings.stack import Settings
 
-BEGIN = "<!-- Generated from the models: make docs -->"
+BEGIN = "<!-- Generated: make docs -->"
 END = "<!-- End of what is generated -->"
 
 
@@ -49,12 +49,12 @@ def settings_tables() -> str:
     return "\n".join(parts)
 
 
-def rewrite(path: Path) -> None:
-    """Put the tables of today between the marks of a file."""
+def rewrite(path: Path, generated: str) -> None:
+    """Put what is generated between the marks of a file."""
     text = path.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n\n{settings_tables()}\n{END}{after}", encoding="utf-8")
+    path.write_text(f"{before}{BEGIN}\n\n{generated}\n{END}{after}", encoding="utf-8")
 
 
 def _groups() -> Iterator[tuple[str, type[SettingsModel]]]:
@@ -174,4 +174,4 @@ def _flow(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    rewrite(Path(sys.argv[1]))
+    rewrite(Path(sys.argv[1]), settings_tables())

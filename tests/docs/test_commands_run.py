@@ -44,6 +44,8 @@ ELSEWHERE = {
     "low-latency pin Qwen": "tests/hugging_face/test_pinning.py",
     "low-latency pin --check": "tests/hugging_face/test_pinning.py",
     "low-latency stage": "tests/cli/test_stage.py",
+    # The policies are of an account; a role with their statements deploys there.
+    "npx cdk bootstrap --cloudformation-execution-policies": "tests/deploy/test_deploying_role.py",
     # The image is built by Docker, which is not here.
     "cdk deploy --all -c load-test-fleet=true": "tests/deploy/test_load_test_fleet.py",
     "cdk destroy LowLatencyEndpoint-LoadTestFleet": "tests/deploy/test_load_test_fleet.py",

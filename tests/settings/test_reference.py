@@ -120,7 +120,7 @@ def test_the_reference_page_is_in_step(tmp_path: Path) -> None:
     page = REPOSITORY / "docs" / "reference" / "settings.md"
     copy = tmp_path / "settings.md"
     copy.write_bytes(page.read_bytes())
-    rewrite(copy)
+    rewrite(copy, settings_tables())
     assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8"), "run: make docs"
 
 

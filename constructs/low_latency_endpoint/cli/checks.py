@@ -60,9 +60,14 @@ class CheckOptions:
 
 @dataclass
 class PreflightOptions(CheckOptions):
-    """The same, and whether to wait."""
+    """The same, who deploys, and whether to wait."""
 
     region: Region = None
+    deploying_role: str | None = option(
+        "ARN of the role with which CloudFormation makes the stack. Default: the execution role of "
+        "the CDK's bootstrap, or else your own identity.",
+        metavar="ARN",
+    )
     wait: str | None = option(
         "If a scaling action is running on the deployed endpoint, wait up to this long, such as "
         "15m. Default: do not wait.",
@@ -111,7 +116,12 @@ def preflight(options: PreflightOptions, settings: SettingsFile = ENDPOINT_YAML)
         )
     report = with_progress(
         lambda on_check: run_preflight(
-            loaded, client, chosen, what=str(settings), on_check=on_check
+            loaded,
+            client,
+            chosen,
+            what=str(settings),
+            deploying_role=options.deploying_role,
+            on_check=on_check,
         )
     )
     options.finish(report)

@@ -12,6 +12,7 @@ from typing import Any
 from tests.fake_aws import ACCOUNT, REFUSED, REGION, FakeAws, Refused, filtered, merged
 from tests.operate.preflight.world import (
     ADOPTED,
+    ALL,
     DEPLOYED,
     ENDPOINT_ARN,
     GROUP,
@@ -36,6 +37,7 @@ from tests.operate.preflight.world import (
     roles,
     route_table,
     settings_with,
+    simulating,
     subnet,
     vpc_attribute,
 )
@@ -49,6 +51,7 @@ LANGUAGE = {
     E + "alarms": {"tokens": {"server": "vllm"}},
 }
 NAMES = {"client_zones": {"names": [f"{REGION}a", f"{REGION}b"]}, "network.subnets": None}
+OBJECTIVE = {E + "alarms": {"service_level_objective": 0.99, "model_latency": {"p99": "200ms"}}}
 WARMED = {E + "warm_up": {"payload": {"text": "hello"}}}
 RESERVING = {E + "warm_up": {"payload": {"text": "hello"}, "reserved_concurrency": 2}}
 OTHER_VPC = "vpc-0fedcba9876543210"
@@ -269,9 +272,10 @@ def only_model_role(params: Mapping[str, Any]) -> Any:
     return roles(params) if params["RoleName"] == "model-role" else Refused("NoSuchEntity")
 
 
-def decided(action: str, decision: str) -> dict[str, Any]:
-    result = {"EvalActionName": action, "EvalDecision": decision}
-    return {"iam.SimulatePrincipalPolicy": {"EvaluationResults": [result]}}
+def may_not(*denied: str, **more: Any) -> dict[str, Any]:
+    """A deployer who may do all, but for this."""
+    denial = {"Effect": "Deny", "Action": denied, "Resource": "*", **more}
+    return {"iam.SimulatePrincipalPolicy": simulating(ALL, denial)}
 
 
 def topic(**attributes: str) -> dict[str, Any]:
@@ -839,10 +843,30 @@ CASES = [
     fails("LLP501", "flow_log_role_arn & 210987654321", stated_roles(flow_log="210987654321")),
     fails("LLP501", "does not let lambda", stated_roles(function=ACCOUNT)),
     fails("LLP501", "does not let vpc-flow-logs", stated_roles(flow_log=ACCOUNT)),
-    passes("LLP502", "cfn-exec-role & iam:PassRole"),
-    fails("LLP502", f"may not iam:PassRole & {ROLE}", decided("iam:PassRole", "implicitDeny")),
-    passes("LLP502", "dev may", {"iam.GetRole": only_model_role}),
-    passes("LLP502", "iam:CreateRole, iam:PassRole", NO_ROLE),
+    passes("LLP502", "cfn-exec-role & ScalingRole"),
+    passes("LLP502", "dev has", {"iam.GetRole": only_model_role}),
+    passes("LLP502", "Roles", NO_ROLE),
+    fails("LLP502", f"PassRole & may not iam:PassRole & {ROLE}", may_not("iam:PassRole")),
+    fails("LLP502", "PassRole & role/Shop-", NO_ROLE, may_not("iam:PassRole")),
+    fails(
+        "LLP502",
+        "PassRole & role/Shop-",
+        may_not(
+            "iam:PassRole",
+            Condition={"StringEquals": {"iam:PassedToService": "lambda.amazonaws.com"}},
+        ),
+    ),
+    fails(
+        "LLP502",
+        "ScalingRole & iam:CreateServiceLinkedRole & AWSServiceRoleForApplicationAutoScaling_",
+        may_not("iam:CreateServiceLinkedRole"),
+    ),
+    fails("LLP502", "Roles & iam:CreateRole on", may_not("iam:CreateRole")),
+    fails("LLP502", "Reads & ec2:DescribeSubnets", may_not("ec2:DescribeSubnets")),
+    warns("LLP502", "Endpoints & sagemaker:UpdateEndpoint", may_not("sagemaker:UpdateEndpoint")),
+    fails("LLP502", "Objectives", OBJECTIVE, may_not("iam:CreateServiceLinkedRole")),
+    passes("LLP502", "Functions", may_not("ec2:CreateVpc")),  # the VPC is there
+    warns("LLP502", "Network & ec2:CreateVpc", {"network": None}, may_not("ec2:CreateVpc")),
     unknown(
         "LLP502",
         "the deploying identity is neither",

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from local_sagemaker.permissions.evaluator import Asked, Policies, Principal, decide, read_policy
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.operate.checking.checks import Result, checks
 from low_latency_endpoint.operate.preflight.context import PreflightContext
@@ -165,6 +166,43 @@ def roles(params: Mapping[str, Any]) -> Any:
     }
 
 
+def simulating(*statements: Mapping[str, Any]) -> Any:
+    """SimulatePrincipalPolicy of a deployer with one policy, judged as the local AWS judges."""
+    held = Policies((read_policy(json.dumps({"Statement": statements})),))
+
+    def answer(params: Mapping[str, Any]) -> Any:
+        keys = {
+            entry["ContextKeyName"].lower(): entry["ContextKeyValues"][0]
+            for entry in params["ContextEntries"]
+        }
+        deployer = Principal(params["PolicySourceArn"], ACCOUNT)
+        results = []
+        for action in params["ActionNames"]:
+            allowed = [
+                decide(Asked(deployer, action, arn, ACCOUNT, keys), held).allowed
+                for arn in params["ResourceArns"]
+            ]
+            results.append(
+                {
+                    "EvalActionName": action,
+                    "EvalDecision": "allowed" if all(allowed) else "implicitDeny",
+                    "ResourceSpecificResults": [
+                        {
+                            "EvalResourceName": arn,
+                            "EvalResourceDecision": "allowed" if may else "implicitDeny",
+                        }
+                        for arn, may in zip(params["ResourceArns"], allowed, strict=True)
+                    ],
+                }
+            )
+        return {"EvaluationResults": results}
+
+    return answer
+
+
+ALL: dict[str, Any] = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+
+
 def vpc_attribute(hostnames: bool = True) -> Any:
     """DescribeVpcAttribute."""
 
@@ -237,9 +275,7 @@ WORLD: dict[str, Any] = {
     "s3.HeadBucket": {"BucketRegion": REGION},
     "s3.GetBucketLocation": {},
     "iam.GetRole": roles,
-    "iam.SimulatePrincipalPolicy": {
-        "EvaluationResults": [{"EvalActionName": "iam:PassRole", "EvalDecision": "allowed"}]
-    },
+    "iam.SimulatePrincipalPolicy": simulating(ALL),
     "sns.GetTopicAttributes": {"Attributes": {"SubscriptionsConfirmed": "2"}},
     "kms.DescribeKey": {
         "KeyMetadata": {"KeyId": "1234abcd", "KeyState": "Enabled", "KeyUsage": "ENCRYPT_DECRYPT"}

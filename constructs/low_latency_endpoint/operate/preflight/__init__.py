@@ -25,9 +25,12 @@ def run_preflight(
     region: str,
     *,
     what: str = "",
+    deploying_role: str | None = None,
     on_check: OnCheck | None = None,
 ) -> Report:
-    """Check an account before a deploy; read-only."""
+    """Check an account before a deploy; read-only. Without ``deploying_role``, CDK's is asked about."""
     variants = list(planned_variants(settings))
-    context = PreflightContext(settings, variants, Account(client, region))
+    context = PreflightContext(
+        settings, variants, Account(client, region), deploying_role=deploying_role
+    )
     return run_checks("LLP", what or settings.stack_name, context, on_check)

@@ -55,6 +55,7 @@ class PreflightContext:
     fetch: Fetch = fetch  # URL to its body, for the configurations of images
     # name to its addresses, as this machine sees them
     resolve: Callable[[str], Sequence[str]] = resolve
+    deploying_role: str | None = None  # its ARN; None for CDK's, or else the caller
 
     @property
     def runtime_service(self) -> str:

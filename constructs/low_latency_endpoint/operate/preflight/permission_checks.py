@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from ...account.calls import Account, json_object
+from ...account.calls import Account, json_object, side_by_side
 from ...account.keys import described_key
 from ...errors import ConfigurationError
 from ...errors.findings import path_of
 from ...facts.homes import Home
 from ...options.option import with_a_home
-from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
+from ..checking.checks import Outcome, check, failed, passed, unknown, warned
 from ..checking.policies import verdict
-from .context import PlannedEndpoint, PreflightContext
+from .context import PreflightContext
+from .deploying_role import DeployingStatement, DeploymentPlace, needed_statements
 
 SAGEMAKER = "sagemaker.amazonaws.com"
 TRUSTED = {
@@ -24,7 +26,8 @@ TRUSTED = {
 QUALIFIER = "hnb659fds"
 
 _ROLES = "/sagemaker/latest/dg/sagemaker-roles.html"
-_PASS = "/IAM/latest/UserGuide/id_roles_use_passrole.html"
+_SIMULATION = "/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html"
+_PASSED = "iam:PassedToService"
 
 
 def _roles(context: PreflightContext) -> Iterator[tuple[str, str, str]]:
@@ -77,53 +80,110 @@ def _not_at_home(account: Account, arn: str) -> Outcome | None:
     return None
 
 
-@endpoint_check(
+@check(
     "LLP502",
-    "The execution role may be passed to SageMaker",
-    how="Simulates the policies of the CDK bootstrap's execution role, or yours, with IAM.",
-    source=_PASS,
+    "The deploying role may make what the stack needs",
+    how="Simulates the statements of docs/reference/deploying-role.md with IAM: for --deploying-role, "
+    "or the CDK bootstrap's execution role, or you.",
+    source=_SIMULATION,
 )
-def role_passable(context: PlannedEndpoint) -> Outcome:
-    account, arn = context.account, context.settings.role_arn
-    partition, number = account.partition(), account.account_id()
-    actions, role = ["iam:PassRole"], arn
-    if arn is None:
-        actions = ["iam:CreateRole", "iam:PassRole"]
-        role = f"arn:{partition}:iam::{number}:role/{context.stack.settings.stack_name}-model"
-    deployer = _deployer(account)
+def deploying_role(context: PreflightContext) -> Iterator[Outcome]:
+    """What the role may not, statement by statement; or one pass."""
+    account, settings = context.account, context.settings
+    deployer = context.deploying_role or _deployer(account)
     if deployer is None:
-        return unknown(
+        yield unknown(
             "IAM can simulate only users and roles, and the deploying identity is neither"
         )
-    answer = account.read(
+        return
+    place = DeploymentPlace(
+        settings.stack_name,
+        account.account_id(),
+        account.region,
+        account.partition(),
+        settings.parameters or "",
+    )
+    questions = [
+        (statement, value, patterns)
+        for statement in needed_statements(settings)
+        for value, patterns in _questions(context, statement)
+    ]
+    answers = side_by_side(lambda question: _denied(account, deployer, place, *question), questions)
+    who = deployer.rpartition("/")[2]
+    for (statement, _, patterns), denied in zip(questions, answers, strict=True):
+        if denied:
+            outcome = warned if any(map(_is_made_up, patterns)) else failed
+            yield outcome(
+                f"{who} may not {', '.join(denied)} on {', '.join(map(place.arn, patterns))}, "
+                "by IAM's simulation",
+                f"Allow it: statement {statement.sid} of docs/reference/deploying-role.md.",
+                about=statement.sid,
+            )
+    if not any(answers):
+        sids = dict.fromkeys(statement.sid for statement, _, _ in questions)
+        yield passed(
+            f"{who} has the rights of {', '.join(sids)}, by IAM's simulation, which does not know "
+            "all session policies"
+        )
+
+
+def _questions(
+    context: PreflightContext, statement: DeployingStatement
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """What is simulated for a statement: a value of its condition, and on what.
+
+    Of roles that may be passed to a service, these are those that are stated for it, or else one
+    that the stack makes.
+    """
+    key, values = statement.condition or ("", ("",))
+    for value in values:
+        stated = [arn for _, arn, service in _roles(context) if service == value]
+        if key != _PASSED or not stated:
+            yield value, statement.resources
+            continue
+        yield value, stated
+        endpoints = context.settings.endpoints.values()
+        if value == SAGEMAKER and any(endpoint.role_arn is None for endpoint in endpoints):
+            yield value, statement.resources
+
+
+def _denied(
+    account: Account,
+    deployer: str,
+    place: DeploymentPlace,
+    statement: DeployingStatement,
+    value: str,
+    patterns: Sequence[str],
+) -> list[str]:
+    """The actions of a statement that are allowed on none of the resources."""
+    key, _ = statement.condition or ("", ())
+    entry = {"ContextKeyName": key, "ContextKeyType": "string", "ContextKeyValues": [value]}
+    results = account.every(
         "iam",
         "simulate_principal_policy",
+        "EvaluationResults",
         PolicySourceArn=deployer,
-        ActionNames=actions,
-        ResourceArns=[role],
-        ContextEntries=[
-            {
-                "ContextKeyName": "iam:PassedToService",
-                "ContextKeyType": "string",
-                "ContextKeyValues": [SAGEMAKER],
-            }
+        ActionNames=statement.actions,
+        ResourceArns=[
+            arn if arn == "*" else arn.replace("*", "x") for arn in map(place.arn, patterns)
         ],
+        ContextEntries=[entry] if key else [],
     )
-    who = deployer.rpartition("/")[2]
-    denied = [
-        result["EvalActionName"]
-        for result in answer["EvaluationResults"]
-        if result["EvalDecision"] != "allowed"
-    ]
-    if denied:
-        return failed(
-            f"{who} may not {', '.join(denied)} on {role}, by IAM's simulation",
-            f"Allow {', '.join(denied)} on the role to {deployer}.",
-        )
-    return passed(
-        f"{who} may {', '.join(actions)}, by IAM's simulation, which does not know "
-        "all session policies"
-    )
+    allowed = {result["EvalActionName"] for result in results if _is_allowed(result)}
+    return [action for action in statement.actions if action not in allowed]
+
+
+def _is_allowed(result: Mapping[str, Any]) -> bool:
+    """Whether an action is allowed on one of the resources at least."""
+    parts = result.get("ResourceSpecificResults", ())
+    decisions = [result["EvalDecision"], *(part["EvalResourceDecision"] for part in parts)]
+    return "allowed" in decisions
+
+
+def _is_made_up(pattern: str) -> bool:
+    """Whether the name that is simulated is none of the stack's: a narrower policy may deny it alone."""
+    before = pattern.removesuffix("{stack}-*").removesuffix("{bucket}-*")
+    return pattern != "*" and "*" in before
 
 
 def _deployer(account: Account) -> str | None:
