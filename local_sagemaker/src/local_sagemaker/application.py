@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from moto import backends
 from moto.moto_server import werkzeug_app
@@ -95,7 +95,10 @@ class Caller:
     runtime: Runtime
     key: str | None  # the access key that the request is signed with
     who: Identity
-    account: ClassVar[str] = ACCOUNT
+
+    @property
+    def account(self) -> str:
+        return self.who.principal.account
 
     @property
     def place(self) -> tuple[str, str]:

@@ -54,7 +54,10 @@ def deploy_template(
     role_arn: str | None = None,
     timeout: float = 120.0,
 ) -> DeployedStack:
-    """Create a stack, or update it when it exists, and wait for the end; a role makes its resources."""
+    """Create a stack, or update it when it exists, and wait for the end.
+
+    With `role_arn` CloudFormation has the rights of this role, also when the stack is deleted.
+    """
     cloudformation = aws.client("cloudformation")
     if isinstance(source, Mapping):
         body = json.dumps(source)

@@ -34,8 +34,9 @@ def network_of(function: Any, runtime: Runtime) -> dict[str, Any] | None:
     groups = [group for group in found if group is not None]
     names: dict[str, list[str]] = {}
     addresses: dict[str, dict[str, Any]] = {}
-    for endpoint in _endpoints(backend, subnet.vpc_id):
-        cards = [backend.get_network_interface(card) for card in endpoint.network_interface_ids]
+    owner = ec2_backends[subnet.owner_id][function.region]
+    for endpoint in _endpoints(owner, subnet.vpc_id):
+        cards = [owner.get_network_interface(card) for card in endpoint.network_interface_ids]
         by_zone = {card.subnet.availability_zone: card for card in cards}
         for zone, card in by_zone.items():
             path = paths.by_zone.get(zone, Path())

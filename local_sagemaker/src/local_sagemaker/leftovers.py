@@ -135,11 +135,13 @@ def _network_parts(client: Client) -> Iterator[tuple[str, str]]:
     """List the network parts that are not of the default VPC and not made along with a VPC."""
     ec2 = client("ec2")
     defaults = {v["VpcId"] for v in _pages(ec2, "describe_vpcs", "Vpcs") if v["IsDefault"]}
+    account = client("sts").get_caller_identity()["Account"]  # others may share theirs
     for operation, entries, name in _OF_NETWORKS:
         for entry in _pages(ec2, operation, entries):
             main = any(association.get("Main") for association in entry.get("Associations", []))
             if (
                 not main
+                and entry.get("OwnerId", account) == account
                 and entry.get("VpcId") not in defaults
                 and entry.get("GroupName") != "default"
                 and not entry.get("IsDefault")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import json
 import os
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from .admission import TOKEN_VARIABLE, Credentials
+from .admission import TOKEN_VARIABLE, Credentials, Session
 from .connections import ACCOUNT, ask, close_clients, new_client
 from .images import add_image
 from .leftovers import find_leftovers
@@ -51,6 +52,7 @@ class LocalAws:
     ) -> None:
         self.url = url
         self.credentials = credentials
+        self._keys: Credentials | Session = credentials
         self._runtime_urls: dict[str | None, str] = {}
         self.region = region
         self.account = ACCOUNT
@@ -216,12 +218,15 @@ class LocalAws:
 
     def exports(self) -> dict[str, str]:
         """Give the variables that point AWS's tools at this local AWS, and away from any other."""
+        token = getattr(self._keys, "session_token", "")
+        session = {"AWS_SESSION_TOKEN": token} if token else {}
         return {
             "AWS_ENDPOINT_URL": self.url,
             # The main URL answers InvokeEndpoint too, some milliseconds later.
             "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": self.runtime_url(),
-            "AWS_ACCESS_KEY_ID": self.credentials.access_key,
-            "AWS_SECRET_ACCESS_KEY": self.credentials.secret_key,
+            "AWS_ACCESS_KEY_ID": self._keys.access_key,
+            "AWS_SECRET_ACCESS_KEY": self._keys.secret_key,
+            **session,
             TOKEN_VARIABLE: self.credentials.token,
             "AWS_REGION": self.region,
             "AWS_DEFAULT_REGION": self.region,
@@ -250,8 +255,20 @@ class LocalAws:
         url = self.runtime_url() if service == "sagemaker-runtime" else self.url
         key = (service, region or self.region)
         if key not in self._clients:
-            self._clients[key] = new_client(*key, url, self.credentials)
+            self._clients[key] = new_client(*key, url, self._keys)
         return self._clients[key]
+
+    def assume_role(self, arn: str) -> LocalAws:
+        """Give this local AWS as a session of a role sees it, in the role's account.
+
+        Accounts beside this one are members of its organization: each has
+        `OrganizationAccountAccessRole`, which may do everything there.
+        """
+        given = self.client("sts").assume_role(RoleArn=arn, RoleSessionName="local-sagemaker")
+        keys, seen = given["Credentials"], copy.copy(self)
+        seen._keys = Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
+        seen.account, seen._clients, seen._stop = arn.split(":")[4], {}, lambda: None
+        return seen
 
     def runtime_url(self, zone: str | None = None) -> str:
         """Give the URL at which InvokeEndpoint answers."""

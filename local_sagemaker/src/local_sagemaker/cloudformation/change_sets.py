@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from ..admission import Session
 from ..application import Caller
-from ..connections import local_client
+from ..connections import ACCOUNT, local_client
 from ..permissions.principals import NotAssumable, check_trust, credentials_of, service_session
 from ..protocols import ServiceError
 from ..resources.calls import as_text
@@ -153,7 +153,8 @@ def _parameters(
     }
 
     def read_ssm(name: str) -> str:
-        ssm = local_client("ssm", caller.region, caller.url)
+        elsewhere = None if caller.account == ACCOUNT else credentials_of(str(caller.key))
+        ssm = local_client("ssm", caller.region, caller.url, elsewhere)
         try:
             return str(ssm.get_parameter(Name=name)["Parameter"]["Value"])
         except ClientError as error:

@@ -21,6 +21,7 @@ from . import (  # noqa: E402, F401
     networks,
     parameters,
     policies,
+    shared_vpcs,
     storage,
     unknown_operations,
 )

@@ -7,6 +7,7 @@ import random
 import secrets
 import string
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -20,6 +21,7 @@ from moto.route53.exceptions import Route53ClientError
 from moto.route53.models import Route53Backend, route53_backends
 
 from ..hosting import remove_expired
+from ..permissions.principals import each_backend
 from .policies import check_endpoint_policy
 from .replacing import around
 
@@ -150,10 +152,11 @@ def create_security_group(
 
 @around(EC2Backend)
 def delete_vpc(original: Callable[..., Any], self: Any, vpc_id: str) -> Any:
-    """Refuse while the VPC has security groups of its own, an internet gateway or endpoints."""
+    """Refuse while the VPC has security groups, of any account, an internet gateway or endpoints."""
     # botocore, DeleteVpc: "You must detach or delete all gateways and resources that are
     # associated with the VPC".
-    groups = [group for group in _groups(self, vpc_id) if not group.is_default]
+    everywhere = chain.from_iterable(_groups(b, vpc_id) for b in each_backend(ec2_backends))
+    groups = [group for group in everywhere if not group.is_default]
     gateways = [
         gateway
         for gateway in [*self.internet_gateways.values()]
@@ -173,9 +176,12 @@ def delete_vpc(original: Callable[..., Any], self: Any, vpc_id: str) -> Any:
 
 @around(EC2Backend)
 def delete_subnet(original: Callable[..., Any], self: Any, subnet_id: str) -> Any:
-    """Refuse while an interface is in it."""
+    """Refuse while an interface, of any account, is in it."""
     remove_expired()
-    if any(eni.subnet.id == subnet_id for eni in [*self.enis.values()]):
+    # "If participants still have resources in the unshared subnet, the owner cannot delete" it:
+    # https://docs.aws.amazon.com/vpc/latest/userguide/vpc-sharing-share-subnet-working-with.html
+    everywhere = chain.from_iterable(list(b.enis.values()) for b in each_backend(ec2_backends))
+    if any(eni.subnet.id == subnet_id for eni in everywhere):
         raise DependencyViolationError(
             f"The subnet '{subnet_id}' has dependencies and cannot be deleted."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -244,11 +245,11 @@ def subnets_of(account: str, region: str) -> dict[str, Any]:
 
 def _endpoints(origin: Origin, service: str, region: str) -> list[Any]:
     """Give the VPC endpoints that a request to a service comes through; none is the internet."""
-    backend, known = ec2_backends[ACCOUNT][region], subnets_of(ACCOUNT, region)
+    known = subnets_of(ACCOUNT, region)
     subnets = [known[subnet] for subnet in origin.subnets if subnet in known]
     if not subnets:
         return []
-    vpc = subnets[0].vpc_id
+    vpc, backend = subnets[0].vpc_id, ec2_backends[subnets[0].owner_id][region]
     there = [
         endpoint
         for endpoint in list(backend.vpc_end_points.values())
@@ -273,9 +274,11 @@ def _route_table(backend: Any, subnet: str, vpc: str) -> str:
 def zonal_endpoints(zone: str, region: str) -> list[Any]:
     """Give the interface endpoints for SageMaker Runtime with an interface in a zone."""
     known = subnets_of(ACCOUNT, region)
+    owners = {ACCOUNT, *(subnet.owner_id for subnet in known.values())}
+    endpoints = (list(ec2_backends[owner][region].vpc_end_points.values()) for owner in owners)
     return [
         endpoint
-        for endpoint in list(ec2_backends[ACCOUNT][region].vpc_end_points.values())
+        for endpoint in itertools.chain.from_iterable(endpoints)
         if _is_of(endpoint, "sagemaker-runtime", region)
         and any(
             s in known and known[s].availability_zone == zone for s in endpoint.subnet_ids or ()
@@ -303,7 +306,9 @@ def decision(
         gateway = through.vpc_endpoint_type.lower() == "gateway"
         held = replace(held, endpoint=read_policy(text), gateway=gateway)
         facts |= {"aws:sourcevpce": through.id, "aws:sourcevpc": through.vpc_id}
-    asked = Asked(who.principal, right.action, right.resource, account, facts)
+    # Another account's subnets and VPCs are used by a share of RAM, which lets their user in.
+    home = who.principal.account if right.action.startswith("ec2:") else account
+    asked = Asked(who.principal, right.action, right.resource, home, facts)
     return decide(asked, held), facts.timed
 
 
@@ -435,7 +440,7 @@ def objects_below(bucket_name: str, prefix: str) -> list[str]:
 def vpc_of(subnet: str, region: str) -> str | None:
     """Give the ARN of a subnet's VPC, which is what `ec2:Vpc` is; None for an unknown subnet."""
     found = subnets_of(ACCOUNT, region).get(subnet)
-    return f"arn:aws:ec2:{region}:{ACCOUNT}:vpc/{found.vpc_id}" if found else None
+    return f"arn:aws:ec2:{region}:{found.owner_id}:vpc/{found.vpc_id}" if found else None
 
 
 def default_key(bucket_name: str) -> str | None:

@@ -24,6 +24,11 @@ _EVERYTHING = read_policy(
     )
 )
 _OF_AWS = ":iam::aws:policy/"
+_OF_ORGANIZATION = "OrganizationAccountAccessRole"
+"""What Organizations makes in each member account for the management account, which is `ACCOUNT`.
+
+https://docs.aws.amazon.com/organizations/latest/userguide/orgs_manage_accounts_access.html
+"""
 _RENEWED = timedelta(minutes=15)  # how long before its end a service's session is replaced
 
 
@@ -114,6 +119,10 @@ def role_identity(
     account, name = arn.split(":")[4], arn.rpartition("/")[2]
     session = f"arn:aws:sts::{account}:assumed-role/{name}/{session_name}"
     limits = read_policy(policy) if policy else None
+    if name == _OF_ORGANIZATION and account != ACCOUNT:
+        return Identity(
+            Principal(session, account, arn), Policies((_EVERYTHING,), None, limits), {}
+        )
     if role is None:  # a session of a role that is gone has no rights
         return Identity(Principal(session, account, arn), Policies(session=limits), {}, origin)
     policies = Policies(

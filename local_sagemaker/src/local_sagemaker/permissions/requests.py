@@ -14,6 +14,7 @@ from typing import Any
 
 from botocore.exceptions import UnknownServiceError
 from moto.core.parse import PROTOCOL_PARSERS
+from moto.ec2.models import ec2_backends
 from moto.kms.models import kms_backends
 from moto.secretsmanager.models import secretsmanager_backends
 from werkzeug.datastructures import Headers, MultiDict
@@ -186,6 +187,15 @@ def scaling_role(namespace: str, account: str) -> str:
     )
 
 
+def _owned_arn(value: str, place: Mapping[str, str]) -> str:
+    """Give the ARN of a VPC, or of a subnet or interface in one: another account may share it."""
+    backend = ec2_backends[place["account"]][place["region"]]
+    registers = (backend.vpcs, *list(backend.subnets.values()))
+    owner = next((r[value].owner_id for r in registers if value in r), place["account"])
+    kind = value.partition("-")[0].replace("eni", "network-interface")
+    return f"arn:aws:ec2:{place['region']}:{owner}:{kind}/{value}"
+
+
 _READINGS: dict[str, _Reading] = {
     "lower": lambda value, _: value.lower(),
     "name": lambda value, _: value.rpartition("/")[2],
@@ -199,6 +209,7 @@ _READINGS: dict[str, _Reading] = {
         else f"arn:aws:ecs:{place['region']}:{place['account']}:cluster/{value}"
     ),
     "key": _key_arn,
+    "owned": _owned_arn,
     "secret": _secret_arn,
 }
 
