@@ -220,6 +220,12 @@ site: $(VENV)/.installed-dev  ## Build the docs site into site/; every warning i
 	@NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
 	@echo "Built site/index.html"
 
+.PHONY: checkov
+checkov: setup  ## Compare tests/synth/scanner_rules.yaml with checkov itself, installed apart from the tests
+	@python -m venv $(VENV)/checkov && $(VENV)/checkov/bin/pip install --quiet \
+	  checkov==$$(sed -n 's/^checkov: //p' tests/synth/scanner_rules.yaml)
+	@CHECKOV=$(VENV)/checkov/bin/checkov $(OFFLINE) pytest tests/synth/test_validators.py -k checkov $(ARGS)
+
 .PHONY: newer-tags
 newer-tags: $(VENV)/.installed-dev  ## Say which images for models of the Hub have a newer tag (asks PyPI)
 	@$(OFFLINE) python tests/plan/newer_tags.py

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
+import subprocess
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import NamedTuple
 
 import aws_cdk as cdk
 import pytest
+import yaml
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
@@ -244,23 +247,82 @@ class Row(NamedTuple):
     why: str
 
 
-def rows():
-    text = (ROOT / "docs/reference/security-checks.md").read_text(encoding="utf-8")
-    section = text.partition("## What the packs find")[2].partition("\n## ")[0]
-    cells = [
+PAGE = (ROOT / "docs/reference/security-checks.md").read_text(encoding="utf-8")
+
+
+def cells(heading):
+    """The cells of each row of a section's table."""
+    section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return [
         [cell.strip() for cell in line.strip("|").split(" | ")]
         for line in section.splitlines()
-        if line.startswith("| `")
+        if line.startswith(("| `", "| -"))
     ]
+
+
+def rows():
     return [
         Row(finding.strip("` "), where.strip("`"), gone_with, why)
-        for finding, where, gone_with, why in cells
+        for finding, where, gone_with, why in cells("What the checks find")
+    ]
+
+
+class ScannerRule(NamedTuple):
+    """A rule of checkov or of Guard, and cdk-nag's name for it."""
+
+    type: str
+    nag: str = ""
+    checkov: str = ""
+    guard: str = ""
+    lacks: tuple[str, ...] = ()
+    has: str = ""
+    silent: bool = False
+
+    @property
+    def finding(self):
+        return self.nag or self.checkov or self.guard
+
+    @property
+    def acknowledged(self):
+        """Whether the resource has the reason, for cdk-nag too, and the page none."""
+        return self.nag.startswith("AwsSolutions")
+
+    def finds(self, resource):
+        properties = resource.get("Properties", {})
+        return (
+            re.fullmatch(self.type, resource["Type"])
+            and not any(properties.get(name) for name in self.lacks)
+            and re.search(self.has, json.dumps(properties, sort_keys=True))
+        )
+
+
+SCANNERS = yaml.safe_load((Path(__file__).parent / "scanner_rules.yaml").read_text("utf-8"))
+SCANNER_RULES = [ScannerRule(**rule) for rule in SCANNERS["rules"]]
+
+
+def resources_in(folder):
+    """Path -> resource of all templates of an app; a path has the stack's ID."""
+    return {
+        resource["Metadata"]["aws:cdk:path"]: resource
+        for file in folder.glob("*.template.json")
+        for resource in json.loads(file.read_text(encoding="utf-8"))["Resources"].values()
+    }
+
+
+def scanned(folder):
+    """Pairs of a scanner's rule and a resource's path."""
+    return [
+        (rule, path)
+        for path, resource in resources_in(folder).items()
+        for rule in SCANNER_RULES
+        if rule.finds(resource)
     ]
 
 
 def found_in(name, folder):
     """Pairs of a rule, without its pack's name, and the path of a construct below its stack."""
-    app = cdk.App(outdir=str(folder), context=FLAGS, analytics_reporting=False)
+    context = {**FLAGS, "aws:cdk:enable-path-metadata": True}
+    app = cdk.App(outdir=str(folder), context=context, analytics_reporting=False)
     cdk.Validations.of(app).add_plugins(*(pack(app) for pack in packs()))
     if name.endswith(".yaml"):
         settings = load_settings(str(ROOT / name))
@@ -288,8 +350,19 @@ def found_in(name, folder):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    return {name: found_in(name, tmp_path_factory.mktemp("out")) for name in [*SETTINGS, *EXAMPLES]}
+def folders(tmp_path_factory):
+    """Name of a settings file or an example -> where its app's templates are."""
+    return {name: tmp_path_factory.mktemp("out") for name in [*SETTINGS, *EXAMPLES]}
+
+
+@pytest.fixture(scope="module")
+def found(folders):
+    findings = {name: found_in(name, folder) for name, folder in folders.items()}
+    for name, folder in folders.items():
+        for rule, path in scanned(folder):
+            if not rule.acknowledged:
+                findings[name].add((rule.finding, path))
+    return findings
 
 
 def explained(finding, table):
@@ -318,6 +391,84 @@ def test_the_example_for_regulated_organisations_keeps_only_what_stays(found):
     stays = [row for row in rows() if row.gone_with == "-"]
     left = {each for each in found["examples/regulated.yaml"] if not explained(each, stays)}
     assert left == set()
+
+
+def test_the_page_has_each_rule_of_other_scanners_by_its_names():
+    named = [tuple(cell.strip("`") for cell in row) for row in cells("Names in other scanners")]
+    assert named == [
+        tuple(name or "-" for name in (rule.nag, rule.checkov, rule.guard))
+        for rule in SCANNER_RULES
+    ]
+    assert f"checkov {SCANNERS['checkov']}" in PAGE
+
+
+def answers(rule, path):
+    return [row for row in rows() if explained((rule.finding, path), [row])]
+
+
+def test_templates_acknowledge_what_no_setting_removes_and_nothing_else(found, folders):
+    assert found
+    for folder in folders.values():
+        final = {path: set() for path in resources_in(folder)}
+        for rule, path in scanned(folder):
+            stays = all(row.gone_with == "-" for row in answers(rule, path)) and not rule.silent
+            final[path] |= {rule.checkov, rule.guard} - {""} if stays else set()
+        acknowledged = {}
+        for path, resource in resources_in(folder).items():
+            metadata = resource["Metadata"]
+            skipped = [entry["id"] for entry in metadata.get("checkov", {}).get("skip", [])]
+            rules = [*skipped, *metadata.get("guard", {}).get("SuppressedRules", [])]
+            acknowledged[path] = set(rules)
+            assert len(rules) == len(acknowledged[path])
+        assert acknowledged == final
+
+
+def test_templates_and_the_page_give_the_same_reasons(found, folders):
+    assert found
+    compared = set()
+    for folder in folders.values():
+        resources = resources_in(folder)
+        for rule, path in scanned(folder):
+            skips = resources[path]["Metadata"].get("checkov", {}).get("skip", [])
+            for comment in [skip["comment"] for skip in skips if skip["id"] == rule.checkov]:
+                compared.add(rule.checkov)
+                assert len(comment.split()) >= 4
+                for row in answers(rule, path):
+                    assert row.why.startswith(comment.rstrip("."))
+    assert compared == {"CKV_AWS_18", "CKV_AWS_21", "CKV_AWS_111", "CKV_AWS_115", "CKV_AWS_116"}
+
+
+@pytest.mark.skipif("CHECKOV" not in os.environ, reason="`make checkov` has checkov")
+def test_checkov_finds_what_our_conditions_of_its_rules_find(found, folders):
+    assert found
+    for folder in folders.values():
+        options = [
+            "--framework",
+            "cloudformation",
+            "--compact",
+            "--skip-download",
+            "-o",
+            "json",
+            "-d",
+        ]
+        command = [os.environ["CHECKOV"], *options, str(folder)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        report = json.loads(run.stdout)
+        assert report["summary"]["checkov_version"] == SCANNERS["checkov"]
+        results = report["results"]
+        paths = {
+            (file.name, logical_id): resource["Metadata"]["aws:cdk:path"]
+            for file in folder.glob("*.template.json")
+            for logical_id, resource in json.loads(file.read_text("utf-8"))["Resources"].items()
+        }
+        checked = {
+            (
+                check["check_id"],
+                paths[Path(check["file_path"]).name, check["resource"].split(".")[1]],
+            )
+            for check in [*results.get("failed_checks", []), *results.get("skipped_checks", [])]
+        }
+        assert checked == {(rule.checkov, path) for rule, path in scanned(folder) if rule.checkov}
 
 
 def test_every_reason_is_one():

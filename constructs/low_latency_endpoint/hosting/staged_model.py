@@ -26,7 +26,11 @@ from ..plan.pinned_model import (
 from ..plan.rights import STAGED_PREFIXES, decrypting, reading, reading_secret, staging
 from ..synthesis.annotations import acknowledge_wildcard_resources
 from ..synthesis.construct_tree import TreePart, only_child, path_below, stack_of
-from ..synthesis.lambda_functions import function_properties, package_asset
+from ..synthesis.lambda_functions import (
+    function_properties,
+    package_asset,
+    started_by_cloudformation,
+)
 from ..synthesis.safeguards import (
     FunctionRole,
     key_arn_of,
@@ -279,6 +283,7 @@ class _StagingFunction(TreePart):
         )
         if self._role.before:
             function.node.add_dependency(*self._role.before)
+        started_by_cloudformation(function)
         self.arn: str = function.attr_arn
 
     @classmethod

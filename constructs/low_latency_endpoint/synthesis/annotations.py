@@ -1,15 +1,15 @@
-"""What is said of a construct: our warnings, and cdk-nag's findings that we acknowledge."""
+"""What is said of a construct: our warnings, and scanners' findings that we acknowledge."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import aws_cdk
 import jsii
-from aws_cdk import Annotations
+from aws_cdk import Annotations, CfnResource
 from constructs import IConstruct, IValidation
 
 from ..errors import without_tokens
@@ -27,6 +27,22 @@ def acknowledge(construct: IConstruct, *ids: str, reason: str) -> None:
             aws_cdk.Validations.of(construct).acknowledge(
                 *(aws_cdk.Acknowledgment(id=finding, reason=reason) for finding in ids)
             )
+
+
+def acknowledge_in_template(construct: IConstruct, reasons: Mapping[str, str]) -> None:
+    """Acknowledge findings of checkov (``CKV_...``) and of AWS Guard Rules Registry, each for its
+    reason, of which Guard's metadata has no room; once for each resource."""
+    # https://www.checkov.io/2.Basics/Suppressing%20and%20Skipping%20Policies.html and
+    # https://github.com/aws-cloudformation/aws-guard-rules-registry/blob/main/docs/Using-Guard-Rules-Registry.md
+    resource = construct if isinstance(construct, CfnResource) else construct.node.default_child
+    assert isinstance(resource, CfnResource)
+    of_checkov = [finding for finding in reasons if finding.startswith("CKV_")]
+    if of_checkov:
+        skips = [{"id": finding, "comment": reasons[finding]} for finding in of_checkov]
+        resource.add_metadata("checkov", {"skip": skips})
+    of_guard = [finding for finding in reasons if finding not in of_checkov]
+    if of_guard:
+        resource.add_metadata("guard", {"SuppressedRules": of_guard})
 
 
 def acknowledge_wildcard_resources(

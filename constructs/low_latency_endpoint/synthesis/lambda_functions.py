@@ -14,7 +14,7 @@ from constructs import Construct
 
 from ..errors.frozen import dataclass
 from ..options.safeguards import Safeguards
-from .annotations import acknowledge, acknowledge_wildcard_resources
+from .annotations import acknowledge, acknowledge_in_template, acknowledge_wildcard_resources
 from .construct_tree import TreePart, only_child, region_of, stack_of
 from .safeguards import FunctionRole, log_group, safeguards_of, writing_logs
 from .template_values import is_token
@@ -130,7 +130,23 @@ def custom_resource_function(
     )
     if role.before:
         function.node.add_dependency(*role.before)
+    started_by_cloudformation(function)
     return CustomResourceFunction(function.attr_arn, role)
+
+
+def started_by_cloudformation(function: lambda_.CfnFunction) -> None:
+    """Acknowledge what scanners find in a function of custom resources."""
+    rare = "Only CloudFormation starts the function."
+    awaited = "CloudFormation waits for the response, and a failure fails the deployment."
+    acknowledge_in_template(
+        function,
+        {
+            "CKV_AWS_115": rare,
+            "LAMBDA_CONCURRENCY_CHECK": rare,
+            "CKV_AWS_116": awaited,
+            "LAMBDA_DLQ_CHECK": awaited,
+        },
+    )
 
 
 class _SharedFunction(TreePart):

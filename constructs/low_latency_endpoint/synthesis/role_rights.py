@@ -16,6 +16,7 @@ from constructs import Construct, Dependable, IConstruct, IDependable
 
 from ..plan.launched_names import as_named
 from ..plan.rights import ROLE_POLICIES_LENGTH, document, keys_apart, too_long
+from .annotations import acknowledge_in_template
 from .construct_tree import TreePart, digest, digest_of, only_child, path_of, region_of, stack_of
 from .homes import check_home, check_homes_of
 from .launched_names import launched
@@ -74,6 +75,8 @@ class RoleRights:
                 iam.CfnRole.PolicyProperty(policy_name=policy_name, policy_document=standing)
             ],
         )
+        reason = "Each policy names this stack's resources and is deleted with its role."
+        acknowledge_in_template(role, {"IAM_NO_INLINE_POLICY_CHECK": reason})
         rights = cls(scope, role, standing=standing)
         keys = [rights.allow(f"{id}Keys", *for_keys, owner=scope)] if for_keys else []
         return role, rights, list(keys)

@@ -15,7 +15,7 @@ from constructs import Construct, IConstruct, IDependable
 
 from ..options.safeguards import APPLIED, APPLIED_SOMEWHERE, Safeguards
 from ..plan.rights import LOG_KEY_ACTIONS, Own, allow, being_in_vpc, on_stated_role, writing_log
-from .annotations import acknowledge, acknowledge_wildcard_resources
+from .annotations import acknowledge, acknowledge_in_template, acknowledge_wildcard_resources
 from .arns import arn
 from .construct_tree import node_of, root_of, stack_of
 from .homes import check_home
@@ -114,8 +114,8 @@ class FunctionRole:
         in_vpc: bool = False,
     ) -> None:
         self._owner = owner
-        if in_vpc:
-            statements = [*statements, *being_in_vpc(Own(*pseudo_parameters()))]
+        interfaces = being_in_vpc(Own(*pseudo_parameters())) if in_vpc else []
+        statements = [*statements, *interfaces]
         self.arn: str
         self.carriers: list[IConstruct]  # of the statements
         self.before: list[IDependable]  # beside the role, what a function needs before it runs
@@ -129,6 +129,7 @@ class FunctionRole:
                 statements=statements,
             )
             self.arn, self.carriers = made.attr_arn, [made]
+            managing = self.carriers if in_vpc else []
         else:
             self._rights = RoleRights.given(scope, given)
             shared = ("*", Aws.STACK_ID, key_arn_of(safeguards))
@@ -138,14 +139,19 @@ class FunctionRole:
                 *(self._rights.allow("Functions", each, owner=None) for each in of_all),
             ]
             self.arn, self.carriers = given.role_arn, list(policies)
+            managing = [
+                policy
+                for policy, statement in zip(policies[1:], of_all, strict=True)
+                if statement in interfaces[:1]
+            ]
             self.before = [*policies, RightsBefore.of(scope, given)]
-        for carrier in self.carriers if in_vpc else ():
-            acknowledge_wildcard_resources(
-                carrier,
-                ["*"],
-                reason="Lambda puts the function into the VPC with these and knows the "
-                "interfaces only afterwards; the function's own code may only describe them.",
+        for carrier in managing:
+            reason = (
+                "Lambda puts the function into the VPC with these and knows the "
+                "interfaces only afterwards; the function's own code may only describe them."
             )
+            acknowledge_wildcard_resources(carrier, ["*"], reason=reason)
+            acknowledge_in_template(carrier, {"CKV_AWS_111": reason})
 
     def also(
         self,
@@ -189,9 +195,21 @@ def private_bucket(
         lifecycle_rules=list(lifecycle_rules),
         removal_policy=removal_policy,
     )
-    acknowledge(
+    unlogged = f"Holds {holds}; CloudTrail data events record access where an account wants that."
+    acknowledge(bucket, "AwsSolutions-S1", reason=unlogged)
+    replaceable = "What the bucket holds can be measured or copied again."
+    acknowledge_in_template(
         bucket,
-        "AwsSolutions-S1",
-        reason=f"Holds {holds}; CloudTrail data events record access where an account wants that.",
+        {
+            "CKV_AWS_18": unlogged,
+            "S3_BUCKET_LOGGING_ENABLED": unlogged,
+            "CKV_AWS_21": replaceable,
+            "S3_BUCKET_VERSIONING_ENABLED": replaceable,
+            "S3_BUCKET_REPLICATION_ENABLED": replaceable,
+            "S3_BUCKET_DEFAULT_LOCK_ENABLED": replaceable,
+        },
     )
+    if bucket.policy is not None:
+        denied = 'The policy denies such requests; the rule asks for false, the CDK writes "false".'
+        acknowledge_in_template(bucket.policy, {"S3_BUCKET_SSL_REQUESTS_ONLY": denied})
     return bucket
