@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import chain
 
 import aws_cdk as cdk
+import jsii
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 
 from low_latency_endpoint import (
     AlarmTopic,
@@ -23,6 +25,7 @@ from low_latency_endpoint import (
     WarmUpOptions,
     WarmUpPayload,
 )
+from tests.cdk_features import needs_cdk
 from tests.refusals import refused
 
 from .iam_decisions import ACCOUNT, allows, text
@@ -265,6 +268,47 @@ def test_every_function_is_in_a_vpc_and_signed(stack, parts, template_of, of_app
     of_model = 1  # the model's role makes interfaces too
     # On one role the right, and the denial to code, stand once, in a policy each.
     assert len(creating) == of_model + (2 if given_role else 8)
+
+
+@jsii.implements(cdk.IAspect)
+class Traced:
+    def visit(self, node):
+        if isinstance(node, lambda_.CfnFunction):
+            node.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
+
+
+@needs_cdk("PropertyInjectors")
+def test_an_aspect_reaches_our_functions_and_a_property_injector_does_not(
+    stack, parts, template_of
+):
+    """As docs/how-to/regulated-account.md says to platform teams."""
+
+    @jsii.implements(cdk.IPropertyInjector)
+    class Small:
+        @property
+        @jsii.member(jsii_name="constructUniqueId")
+        def construct_unique_id(self):
+            return lambda_.Function.PROPERTY_INJECTION_ID
+
+        @jsii.member(jsii_name="inject")
+        def inject(self, original_props, *, scope, id):
+            return {**original_props, "memorySize": 512}
+
+    cdk.PropertyInjectors.of(stack).add(Small())
+    cdk.Aspects.of(stack).add(Traced())
+    lambda_.Function(
+        stack,
+        "Own",
+        runtime=lambda_.Runtime.PYTHON_3_13,
+        handler="index.handler",
+        code=lambda_.Code.from_inline("def handler(event, context): pass"),
+    )
+    fill(stack, parts)
+    functions = template_of(stack).of_type("AWS::Lambda::Function")
+    assert len(functions) == 7
+    assert {each["TracingConfig"]["Mode"] for each in functions.values()} == {"Active"}
+    (injected,) = [name for name, each in functions.items() if each["MemorySize"] == 512]
+    assert injected.startswith("Own")
 
 
 def test_a_stack_need_not_wait_for_interfaces(stack, parts, template_of):
