@@ -289,3 +289,48 @@ def test_what_an_account_lets_be_reserved(role, quota, most, minimum):
             assert limit["ReservedConcurrentExecutions"] == 0
         stack.delete()
         assert unreserved() == quota
+
+
+def code_signing(aws, policy: str) -> str:
+    made = aws.client("lambda").create_code_signing_config(
+        AllowedPublishers={"SigningProfileVersionArns": [PROFILE]},
+        CodeSigningPolicies={"UntrustedArtifactOnDeployment": policy},
+    )
+    return str(made["CodeSigningConfig"]["CodeSigningConfigArn"])
+
+
+def signing_of(aws, name: str) -> str | None:
+    found = aws.client("lambda").get_function_code_signing_config(FunctionName=name)
+    return found.get("CodeSigningConfigArn")
+
+
+PROFILE = "arn:aws:signer:us-east-1:123456789012:/signing-profiles/platform/0123456789"
+
+
+def test_a_code_signing_configuration_is_put_and_taken_away(aws, stack, role):
+    first, second = (code_signing(aws, "Warn") for _ in range(2))
+    name = stack.deploy(FUNCTION, function(ECHO, CodeSigningConfigArn=first), Role=role).ref
+    assert signing_of(aws, name) == first
+    stack.deploy(FUNCTION, function(ECHO, CodeSigningConfigArn=second), Role=role)
+    assert signing_of(aws, name) == second
+    stack.deploy(FUNCTION, function(ECHO), Role=role)
+    assert signing_of(aws, name) is None
+
+
+def test_code_that_is_not_signed_is_refused_where_the_policy_is_enforce(aws, stack, role):
+    """Lambda developer guide, "Configuration validation"; one that exists is not looked at."""
+    enforced = code_signing(aws, "Enforce")
+    reason = stack.refusal(FUNCTION, function(ECHO, CodeSigningConfigArn=enforced), Role=role)
+    assert "the code signing policy is set to ENFORCE" in reason
+    name = stack.deploy(FUNCTION, function(ECHO), Role=role).ref
+    stack.deploy(FUNCTION, function(ECHO, CodeSigningConfigArn=enforced), Role=role)
+    update, newer = aws.client("lambda").update_function_code, zip_of("def handler(*_): return 2")
+    assert refusal(update, FunctionName=name, ZipFile=newer)[0] == "CodeVerificationFailedException"
+
+
+def test_a_code_signing_configuration_exists(aws, stack, role):
+    unknown = "arn:aws:lambda:us-east-1:123456789012:code-signing-config:csc-0123456789abcdef0"
+    name = stack.deploy(FUNCTION, function(ECHO), Role=role).ref
+    put = aws.client("lambda").put_function_code_signing_config
+    code, _ = refusal(put, FunctionName=name, CodeSigningConfigArn=unknown)
+    assert code == "CodeSigningConfigNotFoundException"
