@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
 from moto.ec2.models import EC2Backend
@@ -61,10 +62,14 @@ WhoseRight = tuple[str, str]
 _ADDRESSES = "Lambda documents that it asks for it; the local AWS's Lambda does not."
 _LOGS = "CloudWatch Logs asks for it of who writes; the local AWS's asks for the log group alone."
 _DEAD_LETTERS = "SQS asks for it once Lambda sends a dead letter; the local AWS's sends none."
+ADDRESSES = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)
+"""Of a function in a VPC."""
 NOT_REACHED: dict[WhoseRight, str] = {
-    ("WarmUpSender", "ec2:AssignPrivateIpAddresses"): _ADDRESSES,
-    ("WarmUpSender", "ec2:DescribeSubnets"): _ADDRESSES,
-    ("WarmUpSender", "ec2:UnassignPrivateIpAddresses"): _ADDRESSES,
+    **{("WarmUpSender", action): _ADDRESSES for action in ADDRESSES},
     ("WarmUpSender", "kms:GenerateDataKey"): _DEAD_LETTERS,
     ("WarmUpController", "kms:GenerateDataKey"): _DEAD_LETTERS,
     ("HubModelStaging", "kms:Encrypt"): "SageMaker asks for it where its roles write; S3 does not.",
@@ -106,10 +111,11 @@ def hub() -> Iterator[FakeHub]:
 
 
 class Site:
-    """The stack with all functions, in one version after the other."""
+    """The stack with all functions, in one version after the other; maybe in a team's subnet."""
 
-    def __init__(self, aws: LocalAws, hub: FakeHub, folder: Path) -> None:
+    def __init__(self, aws: LocalAws, hub: FakeHub, folder: Path, *, guarded: bool = False) -> None:
         self.aws, self.hub, self.folder = aws, hub, folder
+        self.placed = _guardrails(aws) if guarded else ()
         self.key, self.token_key = (
             aws.client("kms").create_key()["KeyMetadata"]["Arn"] for _ in range(2)
         )
@@ -126,7 +132,18 @@ class Site:
         """Make a version of the stack; gives its template's file."""
         out = self.folder / name
         stack = stack_in(out, STACK)
-        Safeguards(encryption_key=kms.Key.from_key_arn(stack, "Key", self.key)).apply_to(stack)
+        guards = Safeguards(encryption_key=kms.Key.from_key_arn(stack, "Key", self.key))
+        if self.placed:
+            subnet, group, signing = self.placed
+            guards = replace(
+                guards,
+                function_subnets=[ec2.Subnet.from_subnet_id(stack, "Subnet", subnet)],
+                function_security_groups=[
+                    ec2.SecurityGroup.from_security_group_id(stack, "Group", group, mutable=False)
+                ],
+                code_signing_config_arn=signing,
+            )
+        guards.apply_to(stack)
         StagedModel(
             stack,
             "Tiny",
@@ -158,14 +175,29 @@ class Site:
         )
 
 
+def _guardrails(aws: LocalAws) -> tuple[str, str, str]:
+    """Make what a platform team has for functions: a subnet, a group, a code signing configuration."""
+    client = aws.client("ec2")
+    vpc = client.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    subnet = client.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"]
+    group = client.create_security_group(VpcId=vpc, GroupName="functions", Description="HTTPS out")
+    profile = f"arn:aws:signer:{REGION}:123456789012:/signing-profiles/platform/0123456789"
+    signing = aws.client("lambda").create_code_signing_config(
+        AllowedPublishers={"SigningProfileVersionArns": [profile]},
+        CodeSigningPolicies={"UntrustedArtifactOnDeployment": "Warn"},
+    )["CodeSigningConfig"]
+    return str(subnet), str(group["GroupId"]), str(signing["CodeSigningConfigArn"])
+
+
 @pytest.fixture
 def site(request: pytest.FixtureRequest, hub: FakeHub, tmp_path: Path) -> Iterator[Site]:
-    options = RuntimeOptions(interfaces_stay=getattr(request, "param", 0))
+    guarded = getattr(request, "param", None)
+    options = RuntimeOptions(interfaces_stay=0 if guarded is None else STAY)
     with LocalAws.in_process(region=REGION, runtime=options) as aws:
         aws.reset()
         for image in (1, 2):
             aws.add_image(f"{REGISTRY}/server:{image}")
-        yield Site(aws, hub, tmp_path)
+        yield Site(aws, hub, tmp_path, guarded=bool(guarded))
         aws.reset()
 
 
@@ -292,7 +324,25 @@ def delete_while_interfaces_stay(aws: LocalAws, made: DeployedStack, watch: Watc
     waiter.wait(StackName=made.id, WaiterConfig={"Delay": 0.1, "MaxAttempts": 600})
 
 
-@pytest.mark.parametrize("site", [STAY], indirect=True, ids=["interfaces stay"])
+def assert_guarded(site: Site, made: DeployedStack, template: Template) -> None:
+    """Every function is in a VPC and signed; all but the sender in the team's subnet."""
+    subnet, group, signing = site.placed
+    subnets: list[list[str]] = []
+    for logical_id in of_type(template, "AWS::Lambda::Function"):
+        name = made.resources[logical_id]
+        client = site.aws.client("lambda")
+        signed = client.get_function_code_signing_config(FunctionName=name)
+        assert signed["CodeSigningConfigArn"] == signing
+        network = client.get_function_configuration(FunctionName=name)["VpcConfig"]
+        subnets.append(network["SubnetIds"])
+        assert subnets[-1] != [subnet] or network["SecurityGroupIds"] == [group]
+    (elsewhere,) = [each for each in subnets if each != [subnet]]
+    assert elsewhere
+
+
+@pytest.mark.parametrize(
+    "site", [False, True], indirect=True, ids=["own subnets", "in a team's subnet, signed"]
+)
 def test_each_right_of_each_function_is_needed_and_none_is_missing(site, watch):
     rights: list[Granted] = []
     first = site.synthesise(site.committed(FILES))
@@ -300,6 +350,8 @@ def test_each_right_of_each_function_is_needed_and_none_is_missing(site, watch):
     edit(first, goes_on_at_once)
     made = site.deploy(first)
     rights += granted(site.aws, made, read(first))
+    if site.placed:
+        assert_guarded(site, made, read(first))
 
     newer = site.committed(NEWER)
     # As of a function that was killed: the staging ends it.
@@ -321,9 +373,14 @@ def test_each_right_of_each_function_is_needed_and_none_is_missing(site, watch):
         for action in each.statement.actions:
             used = watch.has_needed(each.role, each.statement, action)
             (needed if used else unneeded).add((each.whose(site.token_key), action))
-    assert unneeded - set(NOT_REACHED) == set(), "no call needs them"
-    assert set(NOT_REACHED) - unneeded == set(), "they are not in the policies, or are needed"
-    assert needed & set(NOT_REACHED) == set(), "calls need them"
+    not_reached = set(NOT_REACHED)
+    if site.placed:
+        not_reached |= {(each.function, action) for each in rights for action in ADDRESSES}
+        # Two statements allow it: what the function does, and what Lambda does to run it there.
+        not_reached.add(("LowLatencyEndpointDrain", "ec2:DescribeNetworkInterfaces"))
+    assert unneeded - not_reached == set(), "no call needs them"
+    assert not_reached - unneeded == set(), "they are not in the policies, or are needed"
+    assert needed & not_reached == set(), "calls need them"
 
 
 # --- without one the deployment fails ---------------------------------------------------------------
