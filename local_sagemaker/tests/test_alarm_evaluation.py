@@ -309,7 +309,7 @@ BANDED |= {**MATH, "ComparisonOperator": UPPER}
             "less than or equal to 30",
         ),
         ({"AlarmActions": [f"{TOPIC}{n}" for n in range(6)]}, "less than or equal to 5"),
-        ({"Tags": [{"Key": f"k{n}", "Value": ""} for n in range(51)]}, "50 tags"),
+        ({"Tags": [{"Key": f"k{n}", "Value": ""} for n in range(51)]}, "maximum item count: 50"),
         ({"EvaluationInterval": 60}, "EvaluationInterval can only"),
         ({"Metrics": [M1]}, "Namespace should not be set if list of Metrics is set"),
         ({**MATH, "Period": 60, "Metrics": [M1]}, "Period should not be set"),

@@ -1,4 +1,4 @@
-"""What Application Auto Scaling refuses of a scaling policy, beyond types and lengths.
+"""What Application Auto Scaling refuses of a whole scaling policy: `request_rules.yaml` has the rest.
 
 Sources: its API reference, StepAdjustment, StepScalingPolicyConfiguration,
 TargetTrackingScalingPolicyConfiguration, PredefinedMetricSpecification and

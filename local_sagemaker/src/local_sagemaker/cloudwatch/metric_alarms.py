@@ -292,8 +292,6 @@ def _problems(settings: Mapping[str, Any]) -> Iterator[str]:
                 f"Option {settings[name]} is not supported. Supported options for parameter {name} "
                 f"are {' and '.join(known)}."
             )
-    if len(settings.get("Tags", ())) > 50:
-        yield "An alarm can have 50 tags at most"
     yield from _problems_of_queries(settings)
 
 

@@ -43,12 +43,6 @@ def put_metric_data(state: CloudWatchState, namespace: str, data: list[dict[str,
             raise InvalidParameterCombination(
                 f"MetricData.member.{number} must have one of Value, Values and StatisticValues"
             )
-        if datum.get("StorageResolution", 60) not in (1, 60):
-            raise InvalidParameterValue(
-                f"MetricData.member.{number}.StorageResolution must be 1 or 60"
-            )
-        if len(datum.get("Dimensions") or ()) > 30:
-            raise InvalidParameterValue(f"MetricData.member.{number} has more than 30 dimensions")
         if len(set(datum.get("Values") or ())) > _MOST_VALUES:
             raise InvalidParameterValue(
                 f"MetricData.member.{number}.Values can have {_MOST_VALUES} unique values"

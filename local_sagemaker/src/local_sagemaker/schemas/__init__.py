@@ -2,7 +2,8 @@
 
 An API knows properties, values and spellings that CloudFormation refuses: a stack that uses one
 must fail here as it would there. `resource_types.json` is written from cfn-lint's copy of the
-schemas (`tests/extract_schemas.py`); nothing of cfn-lint is needed at run time.
+schemas (`tests/extract_schemas.py`); nothing of cfn-lint is needed at run time. `Check` also reads
+the rules of templates and of requests (`template_shape.yaml`, `request_rules.yaml`).
 """
 
 from __future__ import annotations
