@@ -13,7 +13,6 @@ from moto.cloudwatch.exceptions import (
 )
 from moto.cloudwatch.models import cloudwatch_backends
 
-from ..protocols import ServiceError, check
 from .limits import problems_of_queries
 from .metric_math import ExpressionError, MathSeries
 from .metric_store import (
@@ -73,14 +72,6 @@ def _with_services(state: CloudWatchState) -> MetricStore:
             now(),
         )
     return MetricStore({**store.samples, **state.metrics.samples})
-
-
-def check_request(operation: str, request: Request) -> None:
-    """Hold a request against botocore's model, as AWS's front end does before all else."""
-    try:
-        check("cloudwatch", operation, request)
-    except ServiceError as error:
-        raise ValidationError(error.message) from None
 
 
 def get_metric_data(state: CloudWatchState, request: Request) -> dict[str, Any]:
