@@ -69,7 +69,7 @@ def delete_stack(caller: Caller, request: dict[str, Any]) -> None:
         stack = stacks.find(request["StackName"])
     except ServiceError:
         return
-    if stack.termination_protection:
+    if stack.root.termination_protection and not stack.root.status.endswith("IN_PROGRESS"):
         raise ServiceError(
             f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled"
         )
@@ -92,7 +92,16 @@ def delete_stack(caller: Caller, request: dict[str, Any]) -> None:
 
 
 def set_termination_protection(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """UpdateTerminationProtection, of a stack that is not nested; the refusal's words are ours.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateTerminationProtection.html
+    """
     stack = stacks_of(caller).find(request["StackName"])
+    if stack.parent:
+        raise ServiceError(
+            f"Termination protection of the nested stack [{stack.name}] is set on its root stack "
+            f"[{stack.root.name}]"
+        )
     stack.termination_protection = bool(request["EnableTerminationProtection"])
     return {"StackId": stack.id}
 

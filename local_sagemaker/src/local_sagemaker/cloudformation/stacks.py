@@ -86,8 +86,8 @@ class Stack:
     """Whether a rollback deletes what its operation made, also what is to be retained."""
     role_arn: str | None = None
     notification_arns: list[str] = field(default_factory=list)
-    parent_id: str | None = None
-    root_id: str | None = None
+    parent: Stack | None = None
+    """Of a nested stack: the one that has it as a resource."""
     created: datetime = field(default_factory=now)
     updated: datetime | None = None
     deleted: datetime | None = None
@@ -126,6 +126,11 @@ class Stack:
                 "ClientRequestToken": self.token,
             }
         )
+
+    @property
+    def root(self) -> Stack:
+        """The stack that is not nested: this one, or the first of those above it."""
+        return self.parent.root if self.parent else self
 
     def check_status(self, operation: str) -> None:
         """Refuse an operation that a stack in this status does not take."""
@@ -219,9 +224,9 @@ def described_stack(found: Stack) -> dict[str, Any]:
         "DisableRollback": found.disable_rollback,
         "NotificationARNs": found.notification_arns,
         "RoleARN": found.role_arn,
-        "EnableTerminationProtection": found.termination_protection,
-        "ParentId": found.parent_id,
-        "RootId": found.root_id,
+        "EnableTerminationProtection": found.root.termination_protection,
+        "ParentId": found.parent.id if found.parent else None,
+        "RootId": found.root.id if found.parent else None,
         "DriftInformation": {"StackDriftStatus": "NOT_CHECKED"},
         "Outputs": [
             {

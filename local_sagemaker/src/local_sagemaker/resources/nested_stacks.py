@@ -7,6 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from ..cloudformation.stacks import store
 from ..protocols import ServiceError
 from .calls import as_text, only, tag_list
 from .resource_type import Created, Existing, Place, Properties, ResourceType
@@ -26,6 +27,8 @@ class NestedStack(ResourceType):
             StackName=at.generated_name(128), **self._arguments(properties)
         )
         at.begin(answer["StackId"])
+        stacks = store(at.account, at.region)
+        stacks.find(answer["StackId"]).parent = stacks.find(at.stack_id)
         return self._wait(at, answer["StackId"])
 
     @staticmethod

@@ -1,0 +1,195 @@
+"""Twenty answers of AWS, written down from its pages before anybody looked at what is answered here."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from hosting_site import Site
+from roles_under_test import HOSTING, allow, document, give_role
+from signed_requests import client_with, refusal
+from stacks_under_test import FUNCTION, TestStack, function, resource_of
+
+from local_sagemaker import LocalAws, RuntimeOptions
+from local_sagemaker.model_servers import SimulatedModelServer
+
+QUEUE = "AWS::SQS::Queue"
+ACCOUNT = "123456789012"
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    """A local AWS whose clock stands still unless a test moves it."""
+    options = RuntimeOptions(interfaces_stay=0, clock_speed=0.0)
+    servers = {"*": SimulatedModelServer()}
+    with LocalAws.in_process(model_servers=servers, runtime=options) as running:
+        yield running
+
+
+def queue(**properties: Any) -> dict[str, Any]:
+    return resource_of(QUEUE, **properties)
+
+
+def role_of(aws: LocalAws, *statements: dict[str, Any], **more: Any) -> str:
+    """A role that the account may assume; gives its ARN."""
+    iam, name = aws.client("iam"), f"caller-{next(NUMBERS)}"
+    me = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    trusted = document({"Effect": "Allow", "Principal": me, "Action": "sts:AssumeRole"})
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trusted), **more)
+    rights = json.dumps(document(*statements))
+    iam.put_role_policy(RoleName=name, PolicyName="rights", PolicyDocument=rights)
+    return f"arn:aws:iam::{ACCOUNT}:role/{name}"
+
+
+def session(aws: LocalAws, arn: str, **more: Any) -> Callable[[str], Any]:
+    """Clients of a role's session."""
+    answer = aws.client("sts").assume_role(RoleArn=arn, RoleSessionName="me", **more)
+    keys = answer["Credentials"]
+    names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+    return lambda service: client_with(service, aws.url, *(keys[name] for name in names))
+
+
+def reasons(aws: LocalAws, name: str) -> str:
+    events = aws.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
+    return " ".join(str(event.get("ResourceStatusReason")) for event in events)
+
+
+# -------------------------------------------------------------------------------- CloudFormation
+
+
+def test_a_nested_stack_is_protected_by_its_root(aws, stack):
+    """API reference, UpdateTerminationProtection; user guide, "Protect CloudFormation stacks"."""
+    s3, cloudformation = aws.client("s3"), aws.client("cloudformation")
+    s3.create_bucket(Bucket="templates")
+    body = json.dumps({"Resources": {"A": queue()}})
+    s3.put_object(Bucket="templates", Key="n.json", Body=body)
+    url = "https://templates.s3.amazonaws.com/n.json"
+    nested = resource_of("AWS::CloudFormation::Stack", TemplateURL=url)
+    stack.of(N=nested, A=queue())
+    root = cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0]
+    inner = cloudformation.describe_stack_resources(StackName=stack.name)["StackResources"]
+    name = next(each["PhysicalResourceId"] for each in inner if each["LogicalResourceId"] == "N")
+    protect = cloudformation.update_termination_protection
+    for wanted in (True, False):
+        given = {"StackName": name, "EnableTerminationProtection": wanted}
+        assert "root stack" in refusal(protect, **given)[1]
+    protect(StackName=stack.name, EnableTerminationProtection=True)
+    described = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    assert described["ParentId"] == described["RootId"] == root["StackId"]
+    assert described["EnableTerminationProtection"]
+    assert "TerminationProtection" in refusal(cloudformation.delete_stack, StackName=name)[1]
+    stack.of(A=queue())  # an update deletes it all the same
+    protect(StackName=stack.name, EnableTerminationProtection=False)
+    s3.delete_object(Bucket="templates", Key="n.json")
+    s3.delete_bucket(Bucket="templates")
+
+
+# ---------------------------------------------------------------------------- SageMaker, scaling
+
+
+def hosted(aws: LocalAws, kind: str) -> tuple[Site, str]:
+    """An endpoint on a type of instance, and its only variant as a resource that scales."""
+    site = Site(aws)
+    name = f"e-{next(NUMBERS)}"
+    configure(site, name, kind)
+    aws.client("sagemaker").create_endpoint(EndpointName=name, EndpointConfigName=name)
+    site.settled(name)
+    return site, f"endpoint/{name}/variant/v"
+
+
+def configure(site: Site, name: str, kind: str) -> None:
+    variant = {"VariantName": "v", "ModelName": site.model(), "InstanceType": kind}
+    site.aws.client("sagemaker").create_endpoint_config(
+        EndpointConfigName=name, ProductionVariants=[{**variant, "InitialInstanceCount": 1}]
+    )
+
+
+def scaled(aws: LocalAws, resource: str) -> dict[str, Any]:
+    return {
+        "ServiceNamespace": "sagemaker",
+        "ResourceId": resource,
+        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+        "MinCapacity": 1,
+        "MaxCapacity": 4,
+    }
+
+
+# ------------------------------------------------------------------------------------ CloudWatch
+
+
+def alarm(**more: Any) -> dict[str, Any]:
+    given = {
+        "AlarmName": "base",
+        "Namespace": "N",
+        "MetricName": "M",
+        "Statistic": "Sum",
+        "Period": 60,
+        "EvaluationPeriods": 1,
+        "Threshold": 1,
+        "ComparisonOperator": "GreaterThanThreshold",
+        **more,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+_STAT = {"Metric": {"Namespace": "N", "MetricName": "M"}, "Period": 60, "Stat": "Sum"}
+_TWO = [
+    {"Id": "a", "MetricStat": _STAT, "ReturnData": True},
+    {"Id": "e", "Expression": "a*2", "ReturnData": True},
+]
+
+
+# --------------------------------------------------------------------------------- STS, IAM, KMS
+
+
+NOT_IAM = {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}
+ONLY_S3 = {"Effect": "Deny", "NotAction": "s3:*", "Resource": "*"}
+
+
+# ------------------------------------------------------------------------------- networks, tasks
+
+
+def task(**more: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", **more.pop("container", {})}
+    return {
+        "family": "f",
+        "requiresCompatibilities": ["FARGATE"],
+        "networkMode": "awsvpc",
+        "cpu": "256",
+        "memory": "512",
+        "containerDefinitions": [container],
+        **more,
+    }
+
+
+LOGGED = {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "g"}}}
+
+
+# ----------------------------------------------------------------- functions, messages, buckets
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"KEY": "x" * 4096}, "exceeded the 4KB limit"),
+        ({"AWS_REGION": "x"}, "reserved keys"),
+        ({"1A": "x"}, "regular expression"),
+    ],
+)
+def test_a_function_has_an_environment_of_its_own_and_a_small_one(stack, role, variables, words):
+    """Lambda developer guide, "Lambda quotas", "Environment variables"."""
+    more = {"Environment": {"Variables": variables}}
+    assert words in stack.refusal(FUNCTION, function("x = 1", **more), Role=role)
+
+
+PUBLIC = {**allow("s3:GetObject"), "Principal": "*"}
+OF_A_VPC = {"Condition": {"StringEquals": {"aws:SourceVpce": "vpce-1"}}}
+ANY_VPC = {"Condition": {"StringLike": {"aws:SourceVpce": "vpce-*"}}}
+NOT_OF_A_VPC = {"Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}
+NO_TLS = {"Condition": {"Bool": {"aws:SecureTransport": "true"}}}
