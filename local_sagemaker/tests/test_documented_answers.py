@@ -120,6 +120,14 @@ def scaled(aws: LocalAws, resource: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("kind", ["ml.t2.medium", "ml.t2.large"])
+def test_a_burstable_instance_does_not_scale(aws, kind):
+    """SageMaker guide, "Configure model auto scaling with the console"."""
+    _, resource = hosted(aws, kind)
+    register = aws.client("application-autoscaling").register_scalable_target
+    assert "burstable" in refusal(register, **scaled(aws, resource))[1]
+
+
 # ------------------------------------------------------------------------------------ CloudWatch
 
 

@@ -90,10 +90,16 @@ def _check_resource(caller: Caller, key: TargetKey) -> None:
         return
     endpoint = hosting(*caller.place).endpoints.get(parts[1])
     variants = [v["VariantName"] for v in all_variants(endpoint or {})]
-    if parts[-1] not in variants:
+    if endpoint is None or parts[-1] not in variants:
         raise Invalid(
             f"ResourceId {key[1]} does not name a production variant of an endpoint that exists"
         )
+    # https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling-add-console.html
+    config = hosting(*caller.place).configs.get(endpoint["EndpointConfigName"]) or {}
+    kinds = {v["VariantName"]: v.get("InstanceType") or "" for v in all_variants(config)}
+    kind = kinds.get(parts[-1], "")
+    if kind.startswith("ml.t"):
+        raise Invalid(f"{key[1]} is on {kind}, a burstable instance, which does not scale")
 
 
 def _describe(kept: str, answer: str, wanted: str) -> Operation:
