@@ -156,6 +156,18 @@ _TWO = [
 # --------------------------------------------------------------------------------- STS, IAM, KMS
 
 
+def test_a_session_is_no_longer_than_its_role_or_an_hour_if_chained(aws):
+    """API reference, AssumeRole, DurationSeconds."""
+    short, long = role_of(aws, allow("*")), role_of(aws, allow("*"), MaxSessionDuration=43200)
+    assume = aws.client("sts").assume_role
+    given = {"RoleSessionName": "me", "DurationSeconds": 7200}
+    assert "MaxSessionDuration" in refusal(assume, RoleArn=short, **given)[1]
+    assume(RoleArn=long, RoleSessionName="me", DurationSeconds=43200)
+    chained = session(aws, long)("sts").assume_role
+    assert "role chaining" in refusal(chained, RoleArn=long, **given)[1]
+    chained(RoleArn=long, RoleSessionName="me", DurationSeconds=3600)
+
+
 NOT_IAM = {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}
 ONLY_S3 = {"Effect": "Deny", "NotAction": "s3:*", "Resource": "*"}
 

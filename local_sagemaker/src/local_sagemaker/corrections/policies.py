@@ -6,18 +6,22 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from flask import request
 from moto.ec2.exceptions import EC2ClientError
 from moto.iam.exceptions import MalformedPolicyDocument
 from moto.iam.policy_validation import BaseIAMPolicyValidator
 from moto.s3.exceptions import S3ClientError
 from moto.s3.models import S3Backend
+from moto.sts.exceptions import STSValidationError
 from moto.sts.models import STSBackend
 
+from ..admission import access_key
 from ..permissions.documents import (
     incomplete_arns,
     misplaced_variables,
     problems_of_endpoint_policy,
 )
+from ..permissions.principals import longest_session, session_of
 from .replacing import around
 
 
@@ -38,7 +42,33 @@ def assume_role(original: Callable[..., Any], self: Any, *given: Any, **named: A
         raise MalformedPolicyDocument("This policy contains invalid Json") from None
     for arn in incomplete_arns(document):
         raise MalformedPolicyDocument(f'Resource {arn} must be in ARN format or "*".')
+    _check_duration(int(named.get("duration") or 0), named["role_arn"])
     return original(self, *given, **named)
+
+
+_CHAINED = 3600
+"""Seconds; source: STS API reference, AssumeRole, DurationSeconds, as the other limit here."""
+
+
+def _check_duration(seconds: int, role_arn: str) -> None:
+    """Refuse a session that is longer than the role has it, or than a chained one is."""
+    longest = longest_session(role_arn)
+    if seconds > longest:
+        raise STSValidationError(
+            "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
+        )
+    if seconds > _CHAINED and _is_session():
+        raise STSValidationError(
+            "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by "
+            "role chaining"
+        )
+
+
+def _is_session() -> bool:
+    """Whether the request is signed with the credentials of a role's session."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    key = access_key(request.full_path, headers)
+    return key is not None and session_of(key) is not None
 
 
 @around(S3Backend)

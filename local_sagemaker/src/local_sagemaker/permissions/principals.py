@@ -111,6 +111,12 @@ def role_exists(arn: str) -> bool:
     return _role(arn)[0] is not None
 
 
+def longest_session(arn: str) -> int:
+    """Give a role's MaxSessionDuration in seconds, an hour unless it has its own."""
+    role, _ = _role(arn)
+    return int(getattr(role, "max_session_duration", None) or 3600)
+
+
 def role_identity(
     arn: str, session_name: str, *, origin: Origin = Origin(), policy: str | None = None
 ) -> Identity:
