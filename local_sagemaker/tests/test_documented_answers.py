@@ -194,6 +194,26 @@ LOGGED = {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-grou
 # ----------------------------------------------------------------- functions, messages, buckets
 
 
+def test_a_deleted_queue_keeps_its_name_for_a_minute(aws, stack):
+    """API reference, CreateQueue."""
+    sqs = aws.client("sqs")
+    stack.of(A=queue(QueueName="again"))
+    assert refusal(sqs.create_queue, QueueName="again", Attributes={"DelaySeconds": "5"})
+    sqs.create_queue(QueueName="again")
+    stack.delete()
+    aws.advance(59)
+    assert "QueueDeletedRecently" in refusal(sqs.create_queue, QueueName="again")[0]
+    assert "60 seconds" in stack.refusal(QUEUE, {"QueueName": "again"})
+    stack.delete()
+    aws.advance(1)
+    sqs.delete_queue(QueueUrl=sqs.create_queue(QueueName="again")["QueueUrl"])
+
+
+def test_a_fifo_queue_without_a_name_has_one_that_fits(stack):
+    """https://github.com/cloudtools/troposphere/pull/931."""
+    assert stack.deploy(QUEUE, {"FifoQueue": True}).ref.endswith(".fifo")
+
+
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
@@ -213,3 +233,21 @@ OF_A_VPC = {"Condition": {"StringEquals": {"aws:SourceVpce": "vpce-1"}}}
 ANY_VPC = {"Condition": {"StringLike": {"aws:SourceVpce": "vpce-*"}}}
 NOT_OF_A_VPC = {"Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}
 NO_TLS = {"Condition": {"Bool": {"aws:SecureTransport": "true"}}}
+
+
+def test_a_standard_topic_has_its_tags_and_no_fifo_queue(aws):
+    """SNS developer guide, FIFO message delivery; API reference, Subscribe, Publish, CreateTopic."""
+    sns, sqs = aws.client("sns"), aws.client("sqs")
+    topic = sns.create_topic(Name="standard")["TopicArn"]
+    arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:"
+    sqs.create_queue(QueueName="f.fifo", Attributes={"FifoQueue": "true"})
+    sqs.create_queue(QueueName="letters")
+    given = {"TopicArn": topic, "Protocol": "sqs"}
+    assert "FIFO" in refusal(sns.subscribe, **given, Endpoint=f"{arn}f.fifo")[1]
+    first, second = (sns.subscribe(**given, Endpoint=f"{arn}letters") for _ in range(2))
+    assert first["SubscriptionArn"] == second["SubscriptionArn"]
+    long = {"TopicArn": topic, "Message": "x" * 262_145}
+    assert refusal(sns.publish, **long)[0] == "InvalidParameter"
+    tags = [{"Key": "team", "Value": "a"}]
+    assert "different tags" in refusal(sns.create_topic, Name="standard", Tags=tags)[1]
+    assert sns.create_topic(Name="standard")["TopicArn"] == topic

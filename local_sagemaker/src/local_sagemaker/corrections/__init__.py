@@ -22,6 +22,7 @@ from . import (  # noqa: E402, F401
     networks,
     parameters,
     policies,
+    queues,
     shared_vpcs,
     storage,
     unknown_operations,

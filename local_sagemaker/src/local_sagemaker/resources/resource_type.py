@@ -18,7 +18,7 @@ from ..protocols import ServiceError
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
-from .calls import By, Known, OperationCall, agrees, as_text, filled, tag_list, without
+from .calls import By, Known, OperationCall, agrees, as_bool, as_text, filled, tag_list, without
 
 Properties = Mapping[str, Any]
 
@@ -206,6 +206,8 @@ class ResourceType:
     """Properties of what the name is unique in: where one of them differs, the name may be the same."""
     longest: int = 255  # of generated names
     lower: bool = False
+    fifo: str = ""
+    """The property by which generated names end with .fifo. Source: cloudtools/troposphere#931."""
     creates: OperationCall | None = None
     ref: str | By = "{name}"
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -268,7 +270,10 @@ class ResourceType:
 
     def create(self, at: Place, properties: Properties) -> Created:
         own = {**self.defaults, **properties}
-        name = own.get(self.name or "") or at.generated_name(self.longest, lower=self.lower)
+        ending = ".fifo" if self.fifo and as_bool(own.get(self.fifo, False)) else ""
+        name = own.get(self.name or "") or (
+            at.generated_name(self.longest, lower=self.lower) + ending
+        )
         if self.name:
             own[self.name] = name
         if "Tags" in own:
