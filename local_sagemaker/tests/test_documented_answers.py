@@ -172,6 +172,32 @@ NOT_IAM = {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}
 ONLY_S3 = {"Effect": "Deny", "NotAction": "s3:*", "Resource": "*"}
 
 
+def test_a_key_keeps_its_administrator_and_rests_when_deleted(aws, stack):
+    """API reference, PutKeyPolicy, ScheduleKeyDeletion; developer guide, "Key states"."""
+    kms, me = aws.client("kms"), {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    locked = document({**allow("kms:Encrypt"), "Principal": me})
+    open_policy = document({**allow("kms:*"), "Principal": me})
+    key = stack.deploy("AWS::KMS::Key", {"KeyPolicy": open_policy}).ref
+    put = {"KeyId": key, "PolicyName": "default", "Policy": json.dumps(locked)}
+    assert refusal(kms.put_key_policy, **put)[0] == "MalformedPolicyDocumentException"
+    create = {"Policy": put["Policy"]}
+    assert refusal(kms.create_key, **create)[0] == "MalformedPolicyDocumentException"
+    other = kms.create_key(BypassPolicyLockoutSafetyCheck=True, **create)["KeyMetadata"]["KeyId"]
+    cipher = kms.encrypt(KeyId=other, Plaintext=b"x")["CiphertextBlob"]
+    kms.disable_key(KeyId=other)
+    assert refusal(kms.decrypt, CiphertextBlob=cipher)[0] == "DisabledException"
+    stack.delete()
+    assert kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] == "PendingDeletion"
+    alias = {"AliasName": "alias/x", "TargetKeyId": key}
+    for call, given in (
+        (kms.encrypt, {"KeyId": key, "Plaintext": b"x"}),
+        (kms.enable_key, {"KeyId": key}),
+        (kms.create_alias, alias),
+        (kms.schedule_key_deletion, {"KeyId": key}),
+    ):
+        assert refusal(call, **given)[0] == "KMSInvalidStateException"
+
+
 # ------------------------------------------------------------------------------- networks, tasks
 
 

@@ -154,7 +154,8 @@ def test_key_and_alias(aws, stack):
     assert found["Description"] == "first"
     assert kms.get_key_rotation_status(KeyId=made.ref)["KeyRotationEnabled"] is True
 
-    policy = {"Version": "2012-10-17", "Statement": [], "Id": "mine"}
+    owner = {"AWS": "arn:aws:iam::123456789012:root"}
+    policy = {**document({**allow("kms:*"), "Principal": owner}), "Id": "mine"}
     properties = {"Description": "second", "KeyPolicy": policy, "Enabled": False}
     assert stack.deploy("AWS::KMS::Key", properties, Alias=alias).ref == made.ref
     found = kms.describe_key(KeyId=made.ref)["KeyMetadata"]

@@ -17,6 +17,7 @@ from . import (  # noqa: E402, F401
     code_signing,
     ecs,
     event_rules,
+    keys,
     lambda_functions,
     log_groups,
     networks,
