@@ -261,6 +261,46 @@ NOT_OF_A_VPC = {"Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}
 NO_TLS = {"Condition": {"Bool": {"aws:SecureTransport": "true"}}}
 
 
+@pytest.mark.parametrize(
+    ("statement", "public"),
+    [
+        (PUBLIC, True),
+        (PUBLIC | {"Principal": {"AWS": ["*"]}}, True),
+        (PUBLIC | ANY_VPC, True),
+        (PUBLIC | NO_TLS, True),
+        (PUBLIC | NOT_OF_A_VPC, True),
+        (PUBLIC | OF_A_VPC, False),
+        (PUBLIC | {"Effect": "Deny"}, False),
+        (PUBLIC | {"Principal": {"AWS": ACCOUNT}}, False),
+    ],
+)
+def test_a_new_bucket_takes_no_public_policy(aws, statement, public):
+    """S3 user guide, "Blocking public access", "The meaning of public"."""
+    s3, name = aws.client("s3"), f"bucket-{next(NUMBERS)}"
+    s3.create_bucket(Bucket=name)
+    policy = json.dumps(document({**statement, "Resource": f"arn:aws:s3:::{name}/*"}))
+    if public:
+        assert refusal(s3.put_bucket_policy, Bucket=name, Policy=policy)[0] == "AccessDenied"
+        s3.delete_public_access_block(Bucket=name)
+    s3.put_bucket_policy(Bucket=name, Policy=policy)
+
+
+def test_a_new_bucket_has_no_acls(aws, stack):
+    """S3 user guide, "Controlling ownership of objects and disabling ACLs"."""
+    s3 = aws.client("s3")
+    given = {"Bucket": "owned", "ACL": "public-read"}
+    assert refusal(s3.create_bucket, **given)[0] == "InvalidBucketAclWithObjectOwnership"
+    s3.create_bucket(Bucket="owned")
+    for call, more in ((s3.put_bucket_acl, {}), (s3.put_object, {"Key": "k", "Body": b""})):
+        assert refusal(call, **given, **more)[0] == "AccessControlListNotSupported"
+    s3.put_object(Bucket="owned", Key="k", Body=b"", ACL="bucket-owner-full-control")
+    writer = {"OwnershipControls": {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}}
+    kind = "AWS::S3::Bucket"
+    assert "ACL" in stack.refusal(kind, {"AccessControl": "LogDeliveryWrite"})
+    stack.delete()
+    stack.deploy(kind, {"AccessControl": "LogDeliveryWrite", **writer})
+
+
 def test_a_standard_topic_has_its_tags_and_no_fifo_queue(aws):
     """SNS developer guide, FIFO message delivery; API reference, Subscribe, Publish, CreateTopic."""
     sns, sqs = aws.client("sns"), aws.client("sqs")

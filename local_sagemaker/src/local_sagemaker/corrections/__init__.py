@@ -23,6 +23,7 @@ from . import (  # noqa: E402, F401
     networks,
     parameters,
     policies,
+    public_buckets,
     queues,
     shared_vpcs,
     storage,

@@ -22,6 +22,7 @@ from ..permissions.documents import (
     problems_of_endpoint_policy,
 )
 from ..permissions.principals import longest_session, session_of
+from .public_buckets import check_policy
 from .replacing import around
 
 
@@ -81,6 +82,7 @@ def put_bucket_policy(original: Callable[..., Any], self: Any, name: str, policy
         raise S3ClientError("MalformedPolicy", words) from None
     if incomplete_arns(document):
         raise S3ClientError("MalformedPolicy", "Policy has invalid resource")
+    check_policy(self.get_bucket(name), document)
     return original(self, name, policy)
 
 
