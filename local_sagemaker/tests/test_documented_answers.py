@@ -217,6 +217,48 @@ def task(**more: Any) -> dict[str, Any]:
 LOGGED = {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "g"}}}
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"memory": "4096"}, "No Fargate configuration"),
+        ({"cpu": "300"}, "No Fargate configuration"),
+        ({"cpu": "nan", "memory": "inf GB"}, "No Fargate configuration"),
+        ({"networkMode": "bridge"}, "awsvpc"),
+        ({"container": LOGGED}, "execution role"),
+        (
+            {"container": {"image": f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/x"}},
+            "execution role",
+        ),
+    ],
+)
+def test_fargate_runs_what_its_table_has(aws, change, words):
+    """API reference, RegisterTaskDefinition; developer guide, "Task execution IAM role"."""
+    register = aws.client("ecs").register_task_definition
+    code, message = refusal(register, **task(**change))
+    assert code == "ClientException"
+    assert words in message
+    register(**task(cpu=".25 vCPU", memory="0.5 GB"))
+    register(**task(cpu="16384", memory="122880"))
+
+
+def test_a_cluster_goes_after_its_services(aws):
+    """API reference, DeleteService, DeleteCluster, CreateService (security groups are optional)."""
+    ecs, ec2 = aws.client("ecs"), aws.client("ec2")
+    ecs.create_cluster(clusterName="c")
+    ecs.register_task_definition(**task())
+    here = {"cluster": "c", "service": "s"}
+    service = {"cluster": "c", "serviceName": "s", "taskDefinition": "f", "desiredCount": 1}
+    assert "Network Configuration" in refusal(ecs.create_service, **service)[1]
+    subnets = [ec2.describe_subnets()["Subnets"][0]["SubnetId"]]
+    network = {"awsvpcConfiguration": {"subnets": subnets}}
+    ecs.create_service(**service, networkConfiguration=network)
+    told = refusal(ecs.delete_cluster, cluster="c")
+    assert told[0] == "ClusterContainsServicesException"
+    assert refusal(ecs.delete_service, **here)[0] == "InvalidParameterException"
+    ecs.delete_service(**here, force=True)
+    ecs.delete_cluster(cluster="c")
+
+
 # ----------------------------------------------------------------- functions, messages, buckets
 
 

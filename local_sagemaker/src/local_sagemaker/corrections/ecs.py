@@ -11,6 +11,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 from flask import request
 from moto.ec2.models import ec2_backends
+from moto.ecs.exceptions import EcsClientException, ECSException, InvalidParameterException
 from moto.ecs.models import EC2ContainerServiceBackend, Task
 
 from .. import task_runner
@@ -38,10 +39,113 @@ def _requirements(definition: Any) -> Any:
 EC2ContainerServiceBackend._calculate_task_resource_requirements = staticmethod(_requirements)
 
 
+# What Fargate runs, and what has to be gone first; each in the API reference, of its operation.
+
+_FARGATE = {
+    256: (512, 1024, 2048),
+    512: range(1024, 4097, 1024),
+    1024: range(2048, 8193, 1024),
+    2048: range(4096, 16385, 1024),
+    4096: range(8192, 30721, 1024),
+    8192: range(16384, 61441, 4096),
+    16384: range(32768, 122881, 8192),
+}
+"""MiB of memory by CPU units; RegisterTaskDefinition, memory."""
+
+
+@around(EC2ContainerServiceBackend)
+def register_task_definition(
+    original: Callable[..., Any], self: Any, *given: Any, **more: Any
+) -> Any:
+    """Refuse what Fargate does not run; ECS's words as its users report them."""
+    stated = inspect.signature(original).bind(self, *given, **more).arguments
+    if "FARGATE" in (stated.get("requires_compatibilities") or ()):
+        _check_fargate(stated)
+    return original(self, *given, **more)
+
+
+def _check_fargate(stated: Mapping[str, Any]) -> None:
+    if stated.get("network_mode") != "awsvpc":
+        raise EcsClientException("Fargate only supports network mode \u2018awsvpc\u2019.")
+    cpu, memory = (_units(stated.get(name), large) for name, large in _UNITS)
+    if memory not in _FARGATE.get(cpu, ()):
+        raise EcsClientException(
+            "No Fargate configuration exists for given values: "
+            f"{stated.get('cpu')} CPU, {stated.get('memory')} memory. See the Amazon ECS documentation "
+            "for the valid values."
+        )
+    if stated.get("execution_role_arn"):
+        return
+    for container in stated["container_definitions"]:
+        driver = (container.get("logConfiguration") or {}).get("logDriver")
+        if driver == "awslogs":
+            raise EcsClientException(
+                "Fargate requires task definition to have execution role ARN to support log driver "
+                "awslogs."
+            )
+        if ".dkr.ecr." in container.get("image", ""):
+            raise EcsClientException(
+                "Fargate requires task definition to have execution role ARN to support ECR images."
+            )
+
+
+_UNITS = (("cpu", "vcpu"), ("memory", "gb"))
+
+
+def _units(text: Any, large: str) -> int:
+    """Read CPU units and MiB, which may be said in vCPU and GB; 0 for what is neither."""
+    number = str(text or "").lower().replace(" ", "")
+    try:
+        if number.endswith(large):
+            return int(float(number.removesuffix(large)) * 1024)
+        return int(number)
+    except (ValueError, OverflowError):
+        return 0
+
+
+@around(EC2ContainerServiceBackend)
+def delete_cluster(original: Callable[..., Any], self: Any, cluster_str: str) -> Any:
+    """Refuse while the cluster has services or tasks."""
+    name = self._get_cluster(cluster_str).name
+    services = [service for service in self.services.values() if service.cluster_name == name]
+    services = [service for service in services if service.status != "INACTIVE"]
+    tasks = [task for task in self.tasks.get(name, {}).values() if task.last_status != "STOPPED"]
+    for kind, things in (("Services", services), ("Tasks", tasks)):
+        if things:
+            raise ECSException(
+                f"ClusterContains{kind}Exception",
+                f"The Cluster cannot be deleted while {kind} are active.",
+            )
+    return original(self, cluster_str)
+
+
+@around(EC2ContainerServiceBackend)
+def create_service(original: Callable[..., Any], self: Any, *given: Any, **more: Any) -> Any:
+    """Refuse a service without the network that its tasks need."""
+    stated = inspect.signature(original).bind(self, *given, **more).arguments
+    name = stated.get("task_definition_str")
+    definition = self.describe_task_definition(name) if name else None
+    network = (stated.get("network_configuration") or {}).get("awsvpcConfiguration")
+    if definition and definition.network_mode == "awsvpc" and not network:
+        raise InvalidParameterException(
+            "Network Configuration must be provided when networkMode 'awsvpc' is specified."
+        )
+    _complete(network)
+    return original(self, *given, **more)
+
+
+def _complete(network: dict[str, Any] | None) -> None:
+    """Give moto the security groups that it wants and that AWS does not need."""
+    if network is not None:
+        network.setdefault("securityGroups", [])
+
+
 @around(EC2ContainerServiceBackend)
 def run_task(
     original: Callable[..., list[Any]], self: Any, *arguments: Any, **named: Any
 ) -> list[Any]:
+    network = inspect.signature(original).bind(self, *arguments, **named).arguments
+    _complete((network.get("networking_configuration") or {}).get("awsvpcConfiguration"))
     tasks = original(self, *arguments, **named)
     url = f"http://{request.host}"
     for task in tasks:
