@@ -296,6 +296,22 @@ def test_a_function_has_an_environment_of_its_own_and_a_small_one(stack, role, v
     assert words in stack.refusal(FUNCTION, function("x = 1", **more), Role=role)
 
 
+def test_a_function_is_throttled_at_no_concurrency(aws, stack, role):
+    """API reference, PutFunctionConcurrency, Invoke."""
+    code = "def handler(event, context):\n    return 1"
+    name = stack.deploy(FUNCTION, function(code), Role=role).ref
+    client = aws.client("lambda")
+    put = client.put_function_concurrency
+    told = refusal(put, FunctionName=name, ReservedConcurrentExecutions=950)
+    assert "minimum value of [100]" in told[1]
+    put(FunctionName=name, ReservedConcurrentExecutions=0)
+    quick = client_with("lambda", aws.url, aws.exports()["AWS_ACCESS_KEY_ID"])
+    assert refusal(quick.invoke, FunctionName=name)[0] == "TooManyRequestsException"
+    assert client.invoke(FunctionName=name, InvocationType="Event")["StatusCode"] == 202
+    client.delete_function_concurrency(FunctionName=name)
+    assert client.invoke(FunctionName=name)["StatusCode"] == 200
+
+
 PUBLIC = {**allow("s3:GetObject"), "Principal": "*"}
 OF_A_VPC = {"Condition": {"StringEquals": {"aws:SourceVpce": "vpce-1"}}}
 ANY_VPC = {"Condition": {"StringLike": {"aws:SourceVpce": "vpce-*"}}}

@@ -10,7 +10,7 @@ from typing import Any
 
 from flask import request
 from moto.awslambda import urls
-from moto.awslambda.exceptions import InvalidParameterValueException
+from moto.awslambda.exceptions import InvalidParameterValueException, LambdaClientError
 from moto.awslambda.models import LambdaBackend, LambdaFunction
 from moto.awslambda.responses import LambdaResponse
 
@@ -138,12 +138,26 @@ def _invoke_lambda(_: Any, self: Any, event: Any = None) -> tuple[str, bool, str
     return outcome.payload, outcome.failed, outcome.log
 
 
+class _Throttled(LambdaClientError):
+    """Source: Lambda API reference, Invoke, TooManyRequestsException."""
+
+    code = 429
+
+    def __init__(self) -> None:
+        super().__init__("TooManyRequestsException", "Rate Exceeded.")
+
+
 @around(LambdaFunction)
 def invoke(
     original: Callable[..., Any], self: Any, body: Any, request_headers: Any, response_headers: Any
 ) -> Any:
-    """Answer an invocation of the type Event before the function ends."""
-    if request_headers.get("x-amz-invocation-type") != "Event":
+    """Answer an invocation of the type Event before the function ends; refuse if none may run."""
+    is_event = request_headers.get("x-amz-invocation-type") == "Event"
+    if str(self.reserved_concurrency) == "0":
+        if is_event:
+            return ""  # it waits in the function's queue, where nothing is taken from
+        raise _Throttled
+    if not is_event:
         return original(self, body, request_headers, response_headers)
     url, event = f"http://{request.host}", json.loads(body or "{}")
     lambda_runner.in_background(self.function_arn, lambda: run(self, url, event))
