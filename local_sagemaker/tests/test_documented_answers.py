@@ -63,6 +63,41 @@ def reasons(aws: LocalAws, name: str) -> str:
 # -------------------------------------------------------------------------------- CloudFormation
 
 
+def test_a_cycle_is_refused_and_a_dependency_on_nothing_is_none(aws, stack):
+    """User guide, DependsOn attribute, and Troubleshooting."""
+    topic = resource_of("AWS::SNS::Topic", TopicName={"Fn::GetAtt": ["A", "QueueName"]})
+    cycle = {"Resources": {"A": {**queue(), "DependsOn": "B"}, "B": topic}}
+    create = aws.client("cloudformation").create_stack
+    told = refusal(create, StackName="cycle", TemplateBody=json.dumps(cycle))
+    assert told == ("ValidationError", "Circular dependency between resources: [A, B]")
+    conditions = {"No": {"Fn::Equals": ["a", "b"]}}
+    resources = {"A": {**queue(), "Condition": "No"}, "B": {**queue(), "DependsOn": ["A"]}}
+    stack.template({"Conditions": conditions, "Resources": resources})
+
+
+def test_an_export_in_use_does_not_change(aws, stack):
+    """User guide, "Get exported outputs from a deployed CloudFormation stack"."""
+
+    def exporter(name: str) -> dict[str, Any]:
+        value = {"Value": {"Fn::GetAtt": ["A", "Arn"]}, "Export": {"Name": "arn"}}
+        return {"Resources": {"A": queue(QueueName=name)}, "Outputs": {"O": value}}
+
+    stack.template(exporter("one"))
+    importer = TestStack(aws, "Importer")
+    imported = {"Fn::ImportValue": "arn"}
+    importer.of(P=resource_of("AWS::SSM::Parameter", Type="String", Value=imported))
+    assert stack.template(exporter("two"), expect_failure=True).status == "UPDATE_ROLLBACK_COMPLETE"
+    assert "in use by Importer" in reasons(aws, stack.name)
+    importer.delete()
+
+
+def test_a_stack_policy_is_refused_by_name(aws, stack):
+    """User guide, "Prevent updates to stack resources": not emulated, and said so."""
+    stack.of(A=queue())
+    put = aws.client("cloudformation").set_stack_policy
+    assert "SetStackPolicy is not emulated" in refusal(put, StackName=stack.name)[1]
+
+
 def test_a_nested_stack_is_protected_by_its_root(aws, stack):
     """API reference, UpdateTerminationProtection; user guide, "Protect CloudFormation stacks"."""
     s3, cloudformation = aws.client("s3"), aws.client("cloudformation")
@@ -88,6 +123,19 @@ def test_a_nested_stack_is_protected_by_its_root(aws, stack):
     protect(StackName=stack.name, EnableTerminationProtection=False)
     s3.delete_object(Bucket="templates", Key="n.json")
     s3.delete_bucket(Bucket="templates")
+
+
+def test_a_bucket_of_old_versions_is_not_empty(aws, stack):
+    """S3 user guide, "Deleting a general purpose bucket"."""
+    versioned = {"VersioningConfiguration": {"Status": "Enabled"}}
+    bucket = stack.deploy("AWS::S3::Bucket", versioned).ref
+    s3 = aws.client("s3")
+    version = s3.put_object(Bucket=bucket, Key="k", Body=b"")["VersionId"]
+    marker = s3.delete_object(Bucket=bucket, Key="k")["VersionId"]
+    for left in (version, marker):
+        assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+        assert refusal(s3.delete_bucket, Bucket=bucket)[0] == "BucketNotEmpty"
+        s3.delete_object(Bucket=bucket, Key="k", VersionId=left)
 
 
 # ---------------------------------------------------------------------------- SageMaker, scaling
@@ -120,6 +168,18 @@ def scaled(aws: LocalAws, resource: str) -> dict[str, Any]:
     }
 
 
+def test_a_scaled_variant_keeps_its_instance_type(aws):
+    """SageMaker guide, "Update endpoints that use auto scaling"."""
+    site, resource = hosted(aws, "ml.m5.large")
+    sagemaker, name = aws.client("sagemaker"), resource.split("/")[1]
+    aws.client("application-autoscaling").register_scalable_target(**scaled(aws, resource))
+    for config, kind in (("other-type", "ml.m5.xlarge"), ("other-model", "ml.m5.large")):
+        configure(site, config, kind)
+    told = refusal(sagemaker.update_endpoint, EndpointName=name, EndpointConfigName="other-type")
+    assert told[0] == "ValidationException"
+    sagemaker.update_endpoint(EndpointName=name, EndpointConfigName="other-model")
+
+
 @pytest.mark.parametrize("kind", ["ml.t2.medium", "ml.t2.large"])
 def test_a_burstable_instance_does_not_scale(aws, kind):
     """SageMaker guide, "Configure model auto scaling with the console"."""
@@ -146,11 +206,42 @@ def alarm(**more: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def test_composites_go_one_by_one_and_not_before_their_parents(aws):
+    """API reference, DeleteAlarms."""
+    cloudwatch = aws.client("cloudwatch")
+    cloudwatch.put_metric_alarm(**alarm())
+    rules = {"x": "ALARM(base)", "y": "ALARM(base)", "z": "ALARM(x) AND OK(y)"}
+    for name, rule in rules.items():
+        cloudwatch.put_composite_alarm(AlarmName=name, AlarmRule=rule)
+    for names in (["z", "y"], ["x"]):
+        assert refusal(cloudwatch.delete_alarms, AlarmNames=names)[0] == "ValidationError"
+    for name in ("z", "y", "x", "base"):
+        cloudwatch.delete_alarms(AlarmNames=[name])
+
+
 _STAT = {"Metric": {"Namespace": "N", "MetricName": "M"}, "Period": 60, "Stat": "Sum"}
 _TWO = [
     {"Id": "a", "MetricStat": _STAT, "ReturnData": True},
     {"Id": "e", "Expression": "a*2", "ReturnData": True},
 ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"EvaluationPeriods": 1441},
+        {"Period": 3600, "EvaluationPeriods": 169},
+        {"Period": 45},
+        {"Namespace": None, "MetricName": None, "Statistic": None, "Period": None, "Metrics": _TWO},
+        {"Metrics": _TWO[:1]},
+    ],
+)
+def test_an_alarm_looks_back_a_day_or_a_week_at_one_result(aws, change):
+    """API reference, PutMetricAlarm: Period, Metrics."""
+    put = aws.client("cloudwatch").put_metric_alarm
+    assert refusal(put, **alarm(**change))[0] == "ValidationError"
+    put(**alarm(Period=3600, EvaluationPeriods=168))
+    put(**alarm(EvaluationPeriods=1440))
 
 
 # --------------------------------------------------------------------------------- STS, IAM, KMS
@@ -168,8 +259,50 @@ def test_a_session_is_no_longer_than_its_role_or_an_hour_if_chained(aws):
     chained(RoleArn=long, RoleSessionName="me", DurationSeconds=3600)
 
 
+def test_a_role_is_passed_to_the_service_that_a_condition_names(aws):
+    """IAM user guide, "Grant a user permissions to pass a role to an AWS service"."""
+    passed, codes = give_role(aws, "passed", *HOSTING), []
+    for service in ("lambda", "sagemaker"):
+        to = {"StringEquals": {"iam:PassedToService": f"{service}.amazonaws.com"}}
+        rights = (allow("sagemaker:*"), allow("iam:PassRole", passed, Condition=to))
+        create = session(aws, role_of(aws, *rights))("sagemaker").create_model
+        container = {"Image": f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/model:1"}
+        given = {"ModelName": f"for-{service}", "PrimaryContainer": container}
+        with contextlib.suppress(ClientError):
+            create(**given, ExecutionRoleArn=passed)
+            codes.append(service)
+    assert codes == ["sagemaker"]
+
+
 NOT_IAM = {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}
 ONLY_S3 = {"Effect": "Deny", "NotAction": "s3:*", "Resource": "*"}
+
+
+@pytest.mark.parametrize(
+    ("statements", "boundary", "limits", "allowed"),
+    [
+        ([allow("*")], [allow("s3:*")], {}, {"s3"}),
+        ([allow("*")], [allow("s3:*")], {"Policy": json.dumps(document(allow("sqs:*")))}, set()),
+        ([NOT_IAM], [], {}, {"s3", "sqs"}),
+        ([NOT_IAM, allow("iam:ListRoles")], [], {}, {"s3", "sqs", "iam"}),
+        ([allow("*"), ONLY_S3], [], {}, {"s3"}),
+    ],
+)
+def test_boundaries_sessions_and_not_action(aws, statements, boundary, limits, allowed):
+    """IAM user guide, "Permissions boundaries", "NotAction"; API reference, AssumeRole, Policy."""
+    more = {}
+    if boundary:
+        text, name = json.dumps(document(*boundary)), f"boundary-{next(NUMBERS)}"
+        made = aws.client("iam").create_policy(PolicyName=name, PolicyDocument=text)
+        more = {"PermissionsBoundary": made["Policy"]["Arn"]}
+    clients = session(aws, role_of(aws, *statements, **more), **limits)
+    calls = {"s3": "list_buckets", "sqs": "list_queues", "iam": "list_roles"}
+    done = set()
+    for service, operation in calls.items():
+        with contextlib.suppress(ClientError):
+            getattr(clients(service), operation)()
+            done.add(service)
+    assert done == allowed
 
 
 def test_a_key_keeps_its_administrator_and_rests_when_deleted(aws, stack):
@@ -199,6 +332,35 @@ def test_a_key_keeps_its_administrator_and_rests_when_deleted(aws, stack):
 
 
 # ------------------------------------------------------------------------------- networks, tasks
+
+
+def test_an_interface_endpoint_has_names_only_once_and_a_zone_only_once(aws):
+    """AWS PrivateLink guide, "Access an AWS service using an interface VPC endpoint"."""
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+    subnets = [
+        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.7.{n}.0/24", AvailabilityZone="us-east-1a")
+        for n in range(2)
+    ]
+    ids = [subnet["Subnet"]["SubnetId"] for subnet in subnets]
+    service = "com.amazonaws.us-east-1.sagemaker.runtime"
+    given = {"VpcId": vpc, "VpcEndpointType": "Interface", "ServiceName": service}
+
+    def create(count: int = 1) -> str:
+        try:
+            ec2.create_vpc_endpoint(**given, SubnetIds=ids[:count], PrivateDnsEnabled=True)
+        except ClientError as error:
+            return str(error)
+        return ""
+
+    assert "enableDnsHostnames" in create()
+    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
+    assert "DuplicateSubnetsInSameZone" in create(2)
+    assert create() == ""
+    assert "conflicting DNS domain" in create()
+    other = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    strange = {**given, "VpcId": other, "SubnetIds": ids[:1], "PrivateDnsEnabled": False}
+    assert refusal(ec2.create_vpc_endpoint, **strange)[0] == "InvalidParameter"
 
 
 def task(**more: Any) -> dict[str, Any]:
@@ -375,3 +537,20 @@ def test_a_standard_topic_has_its_tags_and_no_fifo_queue(aws):
     tags = [{"Key": "team", "Value": "a"}]
     assert "different tags" in refusal(sns.create_topic, Name="standard", Tags=tags)[1]
     assert sns.create_topic(Name="standard")["TopicArn"] == topic
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"ScheduleExpression": "rate(5 minutes)", "EventBusName": "own"},
+        {"ScheduleExpression": "rate(1 minutes)"},
+        {"ScheduleExpression": "rate(5 minute)"},
+        {"ScheduleExpression": "cron(0 10 1 * 2 *)"},
+    ],
+)
+def test_a_schedule_is_of_the_default_bus_and_of_good_grammar(aws, given):
+    """EventBridge user guide, "Creating a scheduled rule", "Schedule pattern"."""
+    events = aws.client("events")
+    with contextlib.suppress(ClientError):
+        events.create_event_bus(Name="own")
+    assert refusal(events.put_rule, Name="r", **given)[0] == "ValidationException"

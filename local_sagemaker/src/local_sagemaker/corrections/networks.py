@@ -283,7 +283,7 @@ def _create(
         dns_entries=[],
     )
     if is_interface:
-        _check_zones(self, subnet_ids or [])
+        _check_zones(self, vpc_id, subnet_ids or [])
         if endpoint.private_dns_enabled:
             _check_private_dns(self, endpoint)
         endpoint.dns_token = _random(8, string.ascii_lowercase + string.digits)
@@ -306,10 +306,13 @@ def _create(
     return endpoint
 
 
-def _check_zones(backend: Any, subnet_ids: list[str]) -> None:
+def _check_zones(backend: Any, vpc_id: str, subnet_ids: list[str]) -> None:
     seen: dict[str, str] = {}
     for subnet_id in subnet_ids:
-        zone = backend.get_subnet(subnet_id).availability_zone
+        subnet = backend.get_subnet(subnet_id)
+        zone = subnet.availability_zone
+        if subnet.vpc_id != vpc_id:  # the words are ours
+            raise EC2ClientError("InvalidParameter", f"{subnet_id} is not in the VPC {vpc_id}")
         if zone in seen:
             raise EC2ClientError(
                 "DuplicateSubnetsInSameZone",
@@ -399,7 +402,7 @@ def _modify(self: Any) -> ActionResult:
         del endpoint.subnet_ids[position]
         backend.enis.pop(endpoint.network_interface_ids.pop(position), None)
     added_subnets = self._get_param("AddSubnetIds", [])
-    _check_zones(backend, [*endpoint.subnet_ids, *added_subnets])
+    _check_zones(backend, endpoint.vpc_id, [*endpoint.subnet_ids, *added_subnets])
     for subnet_id in added_subnets:
         _add_subnet(backend, endpoint, subnet_id)
     for route_table_id in self._get_param("RemoveRouteTableIds", []):
