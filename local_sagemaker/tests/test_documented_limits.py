@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import botocore.loaders
 import pytest
 import yaml
 from botocore.exceptions import ClientError
@@ -21,6 +22,7 @@ from waiting import until
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import SimulatedModelServer
+from local_sagemaker.protocols import check
 
 DOCUMENT = yaml.safe_load(FILE.read_text())
 BASES = DOCUMENT["bases"]
@@ -180,3 +182,34 @@ def test_what_a_sentence_excludes_is_refused(aws, row):
     with pytest.raises(ClientError) as refused:
         ask(aws, row)
     assert refused.value.response["Error"]["Code"] in CODES, refused.value
+
+
+MISPRINTS = {("lambda", "UpdateEventSourceMapping"), ("kms", "CreateCustomKeyStore")} | {
+    ("kms", "UpdateCustomKeyStore"),
+    ("ec2", "CreateImage"),
+    ("ec2", "ModifySpotFleetRequest"),
+}
+"""Operations of which an example of AWS's has a value that its own model does not allow."""
+
+
+def test_the_examples_of_aws_are_taken() -> None:
+    """AWS's own examples of requests, as botocore brings them."""
+    loader, count = botocore.loaders.create_loader(), 0
+    for service in [
+        "application-autoscaling",
+        "ec2",
+        "ecr",
+        "ecs",
+        "iam",
+        "kms",
+        "lambda",
+        "secretsmanager",
+        "sts",
+    ]:
+        documents = loader.load_service_model(service, "examples-1")["examples"]
+        for operation, cases in documents.items():
+            requests = [] if (service, operation) in MISPRINTS else cases
+            count += len(requests)
+            for case in requests:
+                check(service, operation, case.get("input", {}))
+    assert count > 400
