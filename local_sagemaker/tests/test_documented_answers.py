@@ -448,7 +448,7 @@ def test_a_fifo_queue_without_a_name_has_one_that_fits(stack):
     ("variables", "words"),
     [
         ({"KEY": "x" * 4096}, "exceeded the 4KB limit"),
-        ({"AWS_REGION": "x"}, "reserved keys"),
+        ({"AWS_REGION": "x"}, "AWS_REGION"),
         ({"1A": "x"}, "regular expression"),
     ],
 )

@@ -96,3 +96,57 @@ def test_destinations(aws, stack, role, outcome, arn):
         FunctionName=made.ref,
         DestinationConfig={outcome: {"Destination": arn}},
     )
+
+
+VARIABLES = {"Environment": {"Variables": {"AWS_REGION": "x"}}}
+LAYERS = ["arn:aws:lambda:us-east-1:123456789012:layer:l:1"] * 6
+SUBSCRIPTION = {
+    "TopicArn": "arn:aws:sns:us-east-1:123456789012:pages",
+    "Endpoint": "http://a.example",
+}
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "given", "words"),
+    [
+        ("iam", "update_role", {"RoleName": "r", "MaxSessionDuration": 43_201}, "43200"),
+        ("kms", "create_alias", {"AliasName": "alias/aws/x", "TargetKeyId": "k"}, "pattern"),
+        ("kms", "schedule_key_deletion", {"KeyId": "k", "PendingWindowInDays": 6}, "7"),
+        ("kms", "schedule_key_deletion", {"KeyId": "k", "PendingWindowInDays": 31}, "30"),
+        ("lambda", "update_function_configuration", VARIABLES, "AWS_REGION"),
+        ("lambda", "update_function_configuration", {"Timeout": 901}, "900"),
+        ("lambda", "update_function_configuration", {"MemorySize": 10_241}, "10240"),
+        ("lambda", "update_function_configuration", {"Layers": LAYERS}, "count: 5"),
+        ("sns", "publish", {"TopicArn": "t", "Message": ""}, "pattern"),
+        ("sns", "subscribe", {**SUBSCRIPTION, "Protocol": "fax"}, "enum"),
+        ("sns", "subscribe", {**SUBSCRIPTION, "Protocol": "https"}, "InvalidParameter"),
+        ("sns", "subscribe", {**SUBSCRIPTION, "Protocol": "email"}, "InvalidParameter"),
+        ("sqs", "create_queue", {"QueueName": "q", "Attributes": {"Nope": "1"}}, "enum"),
+    ],
+)
+def test_what_the_text_of_a_request_may_not_be(aws, service, operation, given, words):
+    """IAM, KMS, Lambda, SNS, SQS: the operation's page; Lambda's quotas."""
+    more = {"FunctionName": "f"} if service == "lambda" else {}
+    refused(getattr(aws.client(service), operation), words, **given, **more)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "least", "most"),
+    [
+        ("DelaySeconds", 0, 900),
+        ("KmsDataKeyReusePeriodSeconds", 60, 86_400),
+        ("MaximumMessageSize", 1024, 1_048_576),
+        ("MessageRetentionPeriod", 60, 1_209_600),
+        ("ReceiveMessageWaitTimeSeconds", 0, 20),
+        ("VisibilityTimeout", 0, 43_200),
+    ],
+)
+def test_a_queue_s_attribute_has_a_range(aws, attribute, least, most):
+    """SQS: SetQueueAttributes."""
+    sqs = aws.client("sqs")
+    queue = {"QueueUrl": sqs.create_queue(QueueName="ranges")["QueueUrl"]}
+    for value in (least, most):
+        sqs.set_queue_attributes(**queue, Attributes={attribute: str(value)})
+    for wrong in (least - 1, most + 1, "x"):
+        given = {"Attributes": {attribute: str(wrong)}}
+        refused(sqs.set_queue_attributes, attribute, **queue, **given)

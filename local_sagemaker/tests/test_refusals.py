@@ -132,7 +132,6 @@ def test_an_operation_that_is_not_there_is_refused_in_the_service_s_words(
 
 
 def test_an_operation_that_moto_stumbles_over_is_a_failure_that_an_sdk_can_read(aws):
-    create = aws.client("sqs").create_queue
-    code, message = refusal(create, QueueName="q", Attributes={"VisibilityTimeout": "abc"})
+    code, message = refusal(aws.client("ssm").describe_parameters, NextToken="abc")
     assert code == "InternalFailure"
     assert message.startswith("local AWS internal error: ValueError: invalid literal")

@@ -89,6 +89,8 @@ def run(found: Any, url: str, event: Any) -> lambda_runner.InvocationResult:
     return outcome
 
 
+_LARGEST_ENVIRONMENT = 4096
+"""https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 _KEPT = ("DeadLetterConfig", "LoggingConfig", "VpcConfig", "Role")
 """What of a function's configuration its role is judged by; moto drops half of it."""
 
@@ -102,6 +104,16 @@ def _check_role(region: str, name: str, settings: dict[str, Any]) -> None:
         raise InvalidParameterValueException(str(lacks)) from None
 
 
+def _check_environment(given: dict[str, Any]) -> None:
+    variables = (given.get("Environment") or {}).get("Variables") or {}
+    measured = json.dumps(variables, separators=(",", ":"))
+    if len(measured.encode()) > _LARGEST_ENVIRONMENT:
+        raise InvalidParameterValueException(
+            "Lambda was unable to configure your environment variables because the environment "
+            f"variables you have provided exceeded the 4KB limit. String measured: {measured}"
+        )
+
+
 def _keep(found: Any, settings: dict[str, Any]) -> None:
     found.kept = settings
     group = (settings.get("LoggingConfig") or {}).get("LogGroup")
@@ -111,6 +123,7 @@ def _keep(found: Any, settings: dict[str, Any]) -> None:
 @around(LambdaBackend)
 def create_function(original: Callable[..., Any], self: Any, spec: dict[str, Any]) -> Any:
     """Refuse a role that cannot run the function."""
+    _check_environment(spec)
     settings = {name: spec[name] for name in _KEPT if spec.get(name)}
     _check_role(self.region_name, str(spec.get("FunctionName")), settings)
     made = original(self, spec)
@@ -123,6 +136,7 @@ def update_configuration(
     original: Callable[..., Any], self: Any, config_updates: dict[str, Any]
 ) -> Any:
     """Refuse a role that cannot run the function any more."""
+    _check_environment(config_updates)
     changed = {name: value for name, value in config_updates.items() if name in _KEPT}
     settings = {**getattr(self, "kept", {"Role": self.role}), **changed}
     _check_role(self.region, self.function_name, settings)
