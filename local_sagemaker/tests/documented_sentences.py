@@ -31,9 +31,22 @@ _OTHERS = {
         "DescribeAlarms DescribeAlarmHistory SetAlarmState DeleteAlarms"
     ),
     "sagemaker-runtime": "InvokeEndpoint InvokeEndpointWithResponseStream InvokeEndpointAsync",
-    "events": "PutRule",
-    "logs": "CreateLogGroup",
+    "events": "PutRule PutTargets PutEvents",
+    "logs": "CreateLogGroup PutRetentionPolicy PutLogEvents PutMetricFilter",
     "ssm": "PutParameter",
+    "ec2": (
+        "CreateVpc CreateSubnet CreateVpcEndpoint CreateSecurityGroup AuthorizeSecurityGroupIngress "
+        "CreateRoute CreateNatGateway CreateFlowLogs AllocateAddress"
+    ),
+    "s3": (
+        "CreateBucket PutBucketPolicy PutBucketEncryption PutBucketLifecycleConfiguration "
+        "PutPublicAccessBlock"
+    ),
+    "iam": "CreateRole PutRolePolicy CreatePolicy",
+    "sts": "AssumeRole",
+    "ecr": "CreateRepository PutLifecyclePolicy",
+    "secretsmanager": "CreateSecret",
+    "route53": "CreateHostedZone ChangeResourceRecordSets",
 }
 _SAYS = re.compile(
     r"valid values|\bmust\b|can't|cannot|can not|at most|up to|\bbetween\b"
@@ -55,21 +68,21 @@ class Sentence(NamedTuple):
 
 
 def sentences() -> list[Sentence]:
-    """Give all sentences, each once in a service."""
+    """Give the sentences that exclude something, each once in a service."""
+    excluding: dict[tuple[str, str], Sentence] = {}
+    for sentence in all_sentences():
+        if _SAYS.search(sentence.says):
+            excluding.setdefault((sentence.service, sentence.says), sentence)
+    return list(excluding.values())
+
+
+def all_sentences() -> Iterator[Sentence]:
+    """Give all sentences of the operations, those that exclude nothing among them."""
     wanted = {service.name: list(_operations(service)) for service in _OWN}
     wanted |= {service: names.split() for service, names in _OTHERS.items()}
-    found: dict[tuple[str, str], Sentence] = {}
     for service, names in wanted.items():
         for name in names:
-            for sentence in sentences_of(service, name):
-                if _SAYS.search(sentence.says):
-                    found.setdefault((service, sentence.says), sentence)
-    return list(found.values())
-
-
-def sentences_of(service: str, operation: str) -> Iterator[Sentence]:
-    """Give all sentences of an operation, those that exclude nothing among them."""
-    yield from _of_operation(service, service_model(service).operation_model(operation))
+            yield from _of_operation(service, service_model(service).operation_model(name))
 
 
 def _operations(service: OwnService) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from waiting import until
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import SimulatedModelServer
 from local_sagemaker.protocols import check
+from local_sagemaker.request_rules import values_at
 
 DOCUMENT = yaml.safe_load(FILE.read_text())
 BASES = DOCUMENT["bases"]
@@ -35,10 +37,45 @@ CODES = {
     "InvalidParameterValue",
     "InvalidParameterCombination",
     "InvalidParameterException",
+    "InvalidGroup.Duplicate",
+    "InvalidParameter",
+    "InvalidPolicyDocument",
+    "InvalidSubnet.Conflict",
+    "InvalidSubnet.Range",
+    "HostedZoneAlreadyExists",
+    "InvalidChangeBatch",
+    "InvalidDomainName",
+    "InvalidInput",
+    "LimitExceededException",
+    "MissingParameter",
     "ObjectNotFoundException",  # of a target that is not registered
+    "Resource.AlreadyAssociated",
     "ResourceAlreadyExistsException",  # of a log group
+    "EntityAlreadyExists",
+    "InvalidArgument",
+    "InvalidBucketAclWithBlockPublicAccessError",
+    "InvalidBucketAclWithObjectOwnership",
+    "MalformedPolicy",
+    "MalformedPolicyDocument",
+    "MalformedXML",
 }
 NUMBERS = itertools.count()
+IDS = {
+    "vpc": ("ec2", "describe_vpcs", "Vpcs.*.VpcId", 0),
+    "subnet": ("ec2", "describe_subnets", "Subnets.*.SubnetId", 0),
+    "group": ("ec2", "describe_security_groups", "SecurityGroups.*.GroupId", 0),
+    "table": ("ec2", "describe_route_tables", "RouteTables.*.RouteTableId", 0),
+    "gateway": ("ec2", "describe_internet_gateways", "InternetGateways.*.InternetGatewayId", 0),
+    "address": ("ec2", "describe_addresses", "Addresses.*.AllocationId", -1),
+    "zone": ("route53", "list_hosted_zones", "HostedZones.*.Id", 0),
+    "taken": (
+        "ec2",
+        "describe_nat_gateways",
+        "NatGateways.*.NatGatewayAddresses.*.AllocationId",
+        0,
+    ),
+}
+"""What a request may name by {kind}: of the values at a path of an answer, which one."""
 
 
 def fill(aws: LocalAws) -> None:
@@ -73,7 +110,16 @@ def fill(aws: LocalAws) -> None:
         lambda found: found["InferenceComponentStatus"] == "InService",
         60,
     )
-    for name in ("target", "objective", "group"):
+    for name in ("target", "objective", "group", "rule"):
+        call(aws, {**BASES[name], "request": named(BASES[name]["request"], "kept")})
+    aws.client("logs").create_log_stream(logGroupName="kept", logStreamName="kept")
+    for name in ("bucket", "role", "repository", "zone"):
+        call(aws, {**BASES[name], "request": named(BASES[name]["request"], "kept")})
+    ec2 = aws.client("ec2")
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    network = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=network)
+    for name in ("security-group", "address", "nat", "address"):
         call(aws, {**BASES[name], "request": named(BASES[name]["request"], "kept")})
     cloudwatch = aws.client("cloudwatch")
     cloudwatch.put_metric_alarm(**named(BASES["alarm"]["request"], "leaf"))
@@ -152,7 +198,18 @@ def call(aws: LocalAws, base: dict[str, Any]) -> Any:
     url = aws.runtime_url() if service == "sagemaker-runtime" else aws.url
     key = aws.credentials.access_key
     client = client_with(service, url, key, parameter_validation=False)
-    return client._make_api_call(base["operation"], named(base["request"], f"n{next(NUMBERS)}"))
+    request = with_ids(aws, named(base["request"], f"n{next(NUMBERS)}"))
+    return client._make_api_call(base["operation"], request)
+
+
+def with_ids(aws: LocalAws, request: Any) -> Any:
+    """Fill in the ID of what there is of a kind."""
+    for kind, (service, operation, path, place) in IDS.items():
+        if f"{{{kind}}}" in str(request):
+            answer = getattr(aws.client(service), operation)()
+            found = [*values_at(answer, path)][place].rpartition("/")[2]
+            request = json.loads(json.dumps(request).replace(f"{{{kind}}}", found))
+    return request
 
 
 def test_each_sentence_has_a_row_and_each_row_a_sentence():
@@ -184,12 +241,17 @@ def test_what_a_sentence_excludes_is_refused(aws, row):
     assert refused.value.response["Error"]["Code"] in CODES, refused.value
 
 
-MISPRINTS = {("lambda", "UpdateEventSourceMapping"), ("kms", "CreateCustomKeyStore")} | {
-    ("kms", "UpdateCustomKeyStore"),
-    ("ec2", "CreateImage"),
-    ("ec2", "ModifySpotFleetRequest"),
+MISPRINTS = {
+    "ec2": "CreateImage ModifySpotFleetRequest",
+    "kms": "CreateCustomKeyStore UpdateCustomKeyStore",
+    "lambda": "UpdateEventSourceMapping",
 }
 """Operations of which an example of AWS's has a value that its own model does not allow."""
+
+
+def written_policies(request: dict[str, Any]) -> dict[str, Any]:
+    """An example with a policy where AWS writes <Stringified-JSON>."""
+    return {key: "{}" if value == "<Stringified-JSON>" else value for key, value in request.items()}
 
 
 def test_the_examples_of_aws_are_taken() -> None:
@@ -208,8 +270,9 @@ def test_the_examples_of_aws_are_taken() -> None:
     ]:
         documents = loader.load_service_model(service, "examples-1")["examples"]
         for operation, cases in documents.items():
-            requests = [] if (service, operation) in MISPRINTS else cases
-            count += len(requests)
-            for case in requests:
-                check(service, operation, case.get("input", {}))
+            if operation in MISPRINTS.get(service, "").split():
+                continue
+            count += len(cases)
+            for case in cases:
+                check(service, operation, written_policies(case.get("input", {})))
     assert count > 400

@@ -36,7 +36,7 @@ def test_logs(aws):
     dimensions = {name: f"$.{name}" for name in "abcd"}
     refused(
         logs.put_metric_filter,
-        "maximum key count: 3",
+        "as many as three dimensions",
         logGroupName="kept",
         filterName="f",
         filterPattern="{$.a=*}",
@@ -73,10 +73,10 @@ def test_targets(aws):
     events = aws.client("events")
     events.put_rule(Name="r", EventPattern='{"source": ["a"]}')
     both = {**TARGET, "Input": "{}", "InputPath": "$.a"}
-    refused(events.put_targets, "Only one of", Rule="r", Targets=[both])
-    refused(events.put_targets, "JSON syntax", Rule="r", Targets=[{**TARGET, "Input": "{oops"}])
+    refused(events.put_targets, "mutually exclusive", Rule="r", Targets=[both])
+    refused(events.put_targets, "Valid JSON", Rule="r", Targets=[{**TARGET, "Input": "{oops"}])
     deep = {**TARGET, "Input": '{"a":' * 1500 + "1" + "}" * 1500}
-    refused(events.put_targets, "JSON syntax|length", Rule="r", Targets=[deep])
+    refused(events.put_targets, "Valid JSON|length", Rule="r", Targets=[deep])
     ids = [str(number) for number in range(6)]
     events.put_targets(Rule="r", Targets=[{**TARGET, "Id": each} for each in ids[:5]])
     refused(events.put_targets, "LimitExceeded", Rule="r", Targets=[{**TARGET, "Id": ids[5]}])

@@ -14,18 +14,16 @@ import sys
 import urllib.parse
 import uuid
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import botocore.loaders
-import yaml
 from botocore.model import Shape
 from moto.core.model import ServiceModel
 from moto.core.parse import QueryParser
 from moto.core.serialize import JSONSerializer, QuerySerializer, SerializationContext
 
 from .admission import error_xml
-from .schemas import Check
+from .request_rules import problems_of_shape
 
 _loader = botocore.loaders.create_loader()
 
@@ -165,9 +163,10 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
                 problems.append(f"Unknown parameter '{name}' at '{where}'")
             elif item is not None:
                 _check(members[name], item, _join(path, name), problems)
-        if shape.name in _RULES:
-            given = {name: item for name, item in value.items() if item is not None}
-            problems += _RULED.problems(_RULES[shape.name], given, where)
+        for problem, code in problems_of_shape(shape.name, value, where):
+            if code:
+                raise ServiceError(problem, code)
+            problems.append(problem)
     elif kind == "list":
         _check_size(len(value), shape, where, value, problems)
         for position, item in enumerate(value, start=1):
@@ -198,8 +197,6 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
         _check_size(value, shape, where, value, problems, "have value")
 
 
-_RULES = yaml.safe_load(Path(__file__).with_name("request_rules.yaml").read_text())
-_RULED = Check({}, judges_functions=True)
 _NOT_IN_ENUMS = {"BucketCannedACL": ("log-delivery-write",)}
 """https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html, "Canned ACL\""""
 _LONGEST_MATCHED = 4096

@@ -25,6 +25,8 @@ from . import (  # noqa: E402, F401
     policies,
     public_buckets,
     queues,
+    record_sets,
+    repositories,
     shared_vpcs,
     storage,
     unknown_operations,

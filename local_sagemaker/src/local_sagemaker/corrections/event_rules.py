@@ -1,20 +1,22 @@
-"""EventBridge: moto takes any schedule of a rule, and any number and input of targets."""
+"""EventBridge: moto takes any schedule of a rule, and any number of targets and bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from moto.core.exceptions import JsonRESTError
 from moto.events.exceptions import ValidationException
 from moto.events.models import EventsBackend
 
-from ..protocols import read_json
 from ..runtime.scheduled_actions import is_schedule
 from .replacing import around
 
 _MOST_TARGETS = 5
 """Of a rule; source: API reference, PutTargets."""
+_BYTES_OF_TIME = 14
+_TOO_MANY_BYTES = 1024 * 1024
+"""Of all entries; source: API reference, PutEvents."""
 
 
 @around(EventsBackend)
@@ -40,9 +42,7 @@ def put_targets(
     event_bus_arn: str | None,
     targets: list[dict[str, Any]],
 ) -> Any:
-    """Refuse more targets than a rule has, and inputs that exclude each other or are no JSON."""
-    for target in targets:
-        _check_input(target)
+    """Refuse more targets than a rule has."""
     bus = self._get_event_bus(self._normalize_event_bus_arn(event_bus_arn))
     rule = bus.rules.get(name)
     ids = {target["Id"] for target in [*(rule.targets if rule else ()), *targets]}
@@ -53,14 +53,18 @@ def put_targets(
     return original(self, name, event_bus_arn, targets)
 
 
-def _check_input(target: Mapping[str, Any]) -> None:
-    inputs = {"Input", "InputPath", "InputTransformer"} & target.keys()
-    if len(inputs) > 1:
-        raise ValidationException(
-            "Only one of Input, InputPath, or InputTransformer must be provided for target "
-            f"{target['Id']}."
-        )
-    try:
-        read_json(target.get("Input", "{}"))
-    except (ValueError, RecursionError):
-        raise ValidationException(f"JSON syntax error in input for target {target['Id']}") from None
+@around(EventsBackend)
+def put_events(original: Callable[..., Any], self: Any, events: list[dict[str, Any]]) -> Any:
+    """Refuse entries that are too large together."""
+    if sum(size for event in events for size in _sizes(event)) >= _TOO_MANY_BYTES:
+        raise ValidationException("Total size of the entries in the request is over the limit.")
+    return original(self, events)
+
+
+def _sizes(event: Mapping[str, Any]) -> Iterator[int]:
+    # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevent-size.html
+    yield _BYTES_OF_TIME if event.get("Time") else 0
+    for name in ("Source", "DetailType", "Detail"):
+        yield len((event.get(name) or "").encode())
+    for resource in event.get("Resources") or ():
+        yield len(resource.encode())

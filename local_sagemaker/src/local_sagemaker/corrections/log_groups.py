@@ -12,6 +12,8 @@ from moto.logs.models import LogsBackend
 from .replacing import around
 
 _DAY = 24 * 3600 * 1000
+_MOST_BYTES = 1_048_576
+_BYTES_OF_EVENT = 26  # beside those of its text
 
 
 @around(LogsBackend)
@@ -41,10 +43,16 @@ def _is_enabled(backend: Any, key: str) -> bool:
 def put_log_events(
     original: Callable[..., Any], self: Any, log_group_name: str, stream: str, events: Any
 ) -> Any:
-    """Refuse a batch of more than a day: API reference, PutLogEvents."""
+    """Refuse a batch that is too large, too long or in disorder: API reference, PutLogEvents."""
+    size = sum(len(event["message"].encode()) + _BYTES_OF_EVENT for event in events)
     times = [event["timestamp"] for event in events]
-    if times and max(times) - min(times) > _DAY:
-        raise InvalidParameterException(
-            "The batch of log events in a single PutLogEvents request cannot span more than 24 hours."
-        )
+    problem = None
+    if size > _MOST_BYTES:
+        problem = f"Upload too large: {size} bytes exceeds limit of {_MOST_BYTES}"
+    elif times != sorted(times):
+        problem = "Log events in a single PutLogEvents request must be in chronological order."
+    elif times and times[-1] - times[0] > _DAY:
+        problem = "The batch of log events in a single PutLogEvents request cannot span more than 24 hours."
+    if problem:
+        raise InvalidParameterException(problem)
     return original(self, log_group_name, stream, events)

@@ -13,6 +13,7 @@ from typing import Any
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
 from moto.ec2.models import EC2Backend, ec2_backends
+from moto.ec2.models.security_groups import SecurityGroupRule
 from moto.ec2.models.vpcs import VPCEndPoint
 from moto.ec2.responses.vpcs import VPCs
 from moto.ec2.utils import random_vpc_ep_id
@@ -27,7 +28,7 @@ from .replacing import around
 
 # A subnet is in a zone of its own region.
 #
-# moto takes a zone of any region, and prefers the name where the API refuses name and id together.
+# moto takes a zone of any region.
 
 
 @around(EC2Backend)
@@ -49,11 +50,6 @@ def create_subnet(
 def _zone(backend: Any, name: str | None, zone_id: str | None) -> str:
     """Give the name of the zone that is meant."""
     zones = backend.describe_availability_zones()
-    if name and zone_id:
-        raise EC2ClientError(
-            "InvalidParameterCombination",
-            "Only one of availabilityZone and availabilityZoneId can be given",
-        )
     if not name and not zone_id:
         return str(random.choice(zones).name)
     parameter, names = "availabilityZone", {str(zone.name): str(zone.name) for zone in zones}
@@ -132,14 +128,7 @@ def _groups(backend: Any, vpc_id: str | None = None) -> list[Any]:
 def create_security_group(
     original: Callable[..., Any], self: Any, name: str, *given: Any, **more: Any
 ) -> Any:
-    """Refuse a name like an ID, and one that the VPC has in another case."""
-    # botocore, CreateSecurityGroup: the name "can't start with sg-" and is "case-insensitive".
-    if name.lower().startswith("sg-"):
-        raise EC2ClientError(
-            "InvalidParameterValue",
-            f"Value ({name}) for parameter GroupName is invalid. Group names may not be in the "
-            "format sg-*",
-        )
+    """Refuse a name that the VPC has in another case."""
     vpc_id = more.get("vpc_id") or (given[1] if len(given) > 1 else None) or self.default_vpc.id
     names = [] if more.get("force") else [group.name.lower() for group in _groups(self, vpc_id)]
     if name.lower() in names:
@@ -148,6 +137,50 @@ def create_security_group(
             f"The security group '{name}' already exists for VPC '{vpc_id}'",
         )
     return original(self, name, *given, **more)
+
+
+@around(SecurityGroupRule, "__init__")
+def rule_of_group(
+    original: Callable[..., Any],
+    self: Any,
+    ec2_backend: Any,
+    ip_protocol: str,
+    group_id: str,
+    from_port: str | None,
+    to_port: str | None,
+    *rest: Any,
+    **more: Any,
+) -> None:
+    """Take a protocol without ports, of which moto makes numbers: all of them are meant."""
+    ports = ["-1" if port is None else port for port in (from_port, to_port)]
+    original(self, ec2_backend, ip_protocol, group_id, *ports, *rest, **more)
+
+
+@around(EC2Backend)
+def create_nat_gateway(
+    original: Callable[..., Any],
+    self: Any,
+    subnet_id: str,
+    allocation_id: str,
+    *rest: Any,
+    **more: Any,
+) -> Any:
+    """Refuse an address that something else has: API reference, CreateNatGateway."""
+    of_gateways = (
+        address.get("allocationId")
+        for gateway in [*self.nat_gateways.values()]
+        if gateway.state != "deleted"
+        for address in gateway.address_set
+    )
+    addresses = self.address_by_allocation([allocation_id]) if allocation_id else []
+    if any(address.association_id for address in addresses) or allocation_id in {*of_gateways} - {
+        None
+    }:
+        raise EC2ClientError(
+            "Resource.AlreadyAssociated",
+            f"Elastic IP address [{allocation_id}] is already associated",
+        )
+    return original(self, subnet_id, allocation_id, *rest, **more)
 
 
 @around(EC2Backend)

@@ -1,4 +1,4 @@
-"""SSM's parameters: moto takes values and tiers that Parameter Store refuses."""
+"""SSM's parameters: moto takes values and changes of a tier that Parameter Store refuses."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from moto.ssm.exceptions import ValidationException
 from moto.ssm.models import SimpleSystemManagerBackend
 
 from .replacing import around
-
-_LARGEST = {"Standard": 4096, "Advanced": 8192, "Intelligent-Tiering": 8192}
-"""Bytes of a value; source: API reference, PutParameter, as all rules here. The words are ours."""
 
 
 @around(SimpleSystemManagerBackend)
@@ -28,12 +25,7 @@ def put_parameter(
     tier: str | None = None,
     **more: Any,
 ) -> Any:
-    """Refuse a value that is too large or that its pattern excludes, and a lower tier."""
-    largest = _LARGEST[tier or "Standard"]
-    if len((value or "").encode()) > largest:
-        raise ValidationException(
-            f"A parameter of the tier {tier or 'Standard'} has a value of at most {largest} bytes."
-        )
+    """Refuse a value that its pattern excludes, and a lower tier: API reference, PutParameter."""
     if allowed_pattern and not _matches(allowed_pattern, value or ""):
         raise ValidationException(
             f"Parameter value, cannot be validated against allowedPattern: {allowed_pattern}"

@@ -1,4 +1,4 @@
-"""IAM, STS, S3 and EC2: policy documents that moto takes and AWS refuses."""
+"""IAM, STS, S3 and EC2: roles, sessions and policy documents that moto takes and AWS refuses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from flask import request
 from moto.ec2.exceptions import EC2ClientError
-from moto.iam.exceptions import MalformedPolicyDocument
+from moto.iam.exceptions import EntityAlreadyExists, MalformedPolicyDocument
+from moto.iam.models import IAMBackend
 from moto.iam.policy_validation import BaseIAMPolicyValidator
 from moto.s3.exceptions import S3ClientError
 from moto.s3.models import S3Backend
@@ -34,9 +35,19 @@ def validate(original: Callable[..., Any], self: Any) -> None:
         raise MalformedPolicyDocument("The policy failed legacy parsing")
 
 
+@around(IAMBackend)
+def create_role(
+    original: Callable[..., Any], self: Any, role_name: str, *given: Any, **more: Any
+) -> Any:
+    """Refuse a name that differs from another role's by case alone: API reference, CreateRole."""
+    if role_name.lower() in {role.name.lower() for role in self.get_roles()}:
+        raise EntityAlreadyExists(f"Role with name {role_name} already exists.")
+    return original(self, role_name, *given, **more)
+
+
 @around(STSBackend)
 def assume_role(original: Callable[..., Any], self: Any, *given: Any, **named: Any) -> Any:
-    """Refuse what a session's policy may not have and an identity's may."""
+    """Refuse what a session's policy may not have and an identity's may, and a session too long."""
     try:
         document = json.loads(named.get("policy") or "{}")
     except ValueError:

@@ -74,15 +74,19 @@ def excluded(environ: dict[str, Any], service: str) -> Answer | None:
     try:
         protocols.check(call.service, call.operation, call.request)
     except protocols.ServiceError as error:
-        code = _INVALID.get(call.service, error.code)
+        code = error.code
+        if code in _OF_MODEL:
+            code = _INVALID.get(call.service, "ValidationException")
         return _written(service, call.protocol, code, error.message)
     return None
 
 
+_OF_MODEL = ("ValidationException", "SerializationException")
 _INVALID = {
     **dict.fromkeys(("cloudwatch", "iam", "sts"), "ValidationError"),
     **dict.fromkeys(("ec2", "sqs"), "InvalidParameterValue"),
-    "logs": "InvalidParameterException",
+    **dict.fromkeys(("ecr", "logs"), "InvalidParameterException"),
+    "route53": "InvalidInput",
     "s3": "InvalidArgument",
     "sns": "InvalidParameter",
 }
@@ -128,9 +132,10 @@ _CODES = {
 
 
 def _written(service: str, protocol: str, code: str, message: str) -> Answer:
-    denies = code != "NotEmulated"
+    denies = code in ("AccessDeniedException", *_CODES.values())
     if service == "s3":
-        return Answer(403 if denies else 501, "application/xml", error_xml("s3", code, message))
+        status = 403 if denies else 501 if code == "NotEmulated" else 400
+        return Answer(status, "application/xml", error_xml("s3", code, message))
     if protocol in ("ec2", "query", "rest-xml"):
         form = "ec2" if protocol == "ec2" else "query"
         lead = "You are not authorized to perform this operation. "

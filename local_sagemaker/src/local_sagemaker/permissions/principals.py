@@ -100,7 +100,7 @@ def _boundary(backend: Any, arn: str | None) -> Policy | None:
     return _default_version(managed)
 
 
-def _role(arn: str) -> tuple[Any, Any]:
+def role_of(arn: str) -> tuple[Any, Any]:
     """Give a role, or None when there is none, and the backend it belongs to."""
     backend = models.iam_backends[arn.split(":")[4]]["aws"]
     name = arn.rpartition("/")[2]
@@ -108,12 +108,12 @@ def _role(arn: str) -> tuple[Any, Any]:
 
 
 def role_exists(arn: str) -> bool:
-    return _role(arn)[0] is not None
+    return role_of(arn)[0] is not None
 
 
 def longest_session(arn: str) -> int:
     """Give a role's MaxSessionDuration in seconds, an hour unless it has its own."""
-    role, _ = _role(arn)
+    role, _ = role_of(arn)
     return int(getattr(role, "max_session_duration", None) or 3600)
 
 
@@ -121,7 +121,7 @@ def role_identity(
     arn: str, session_name: str, *, origin: Origin = Origin(), policy: str | None = None
 ) -> Identity:
     """Give a session of a role, by what the role's policies say now."""
-    role, backend = _role(arn)
+    role, backend = role_of(arn)
     account, name = arn.split(":")[4], arn.rpartition("/")[2]
     session = f"arn:aws:sts::{account}:assumed-role/{name}/{session_name}"
     limits = read_policy(policy) if policy else None
@@ -211,7 +211,7 @@ def credentials_of(key: str) -> Session | None:
 
 def check_trust(role_arn: str, service: str, source: Mapping[str, str] | None = None) -> None:
     """Ask a role's trust policy whether a service may assume it."""
-    role, _ = _role(role_arn)
+    role, _ = role_of(role_arn)
     if role is None:
         raise NotAssumable(f"the role {role_arn} does not exist")
     context = {name.lower(): value for name, value in (source or {}).items()}

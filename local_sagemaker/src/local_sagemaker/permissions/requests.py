@@ -352,6 +352,7 @@ def _routed(
     service: str, method: str, path: str, values: Mapping[str, str], headers: Mapping[str, str]
 ) -> tuple[str, dict[str, str]]:
     """Find the operation of a REST request, and what its path names."""
+    path = path if service == "s3" else path.rstrip("/") or "/"
     for route in _routes(service):
         found = route.path.fullmatch(path) if route.method == method else None
         if (
