@@ -28,7 +28,7 @@ _OWN = (SAGEMAKER, APPLICATION_AUTO_SCALING, APPLICATION_SIGNALS)
 _OTHERS = {
     "cloudwatch": (
         "PutMetricAlarm PutCompositeAlarm GetMetricData GetMetricStatistics PutMetricData ListMetrics "
-        "DescribeAlarms DescribeAlarmHistory SetAlarmState DeleteAlarms"
+        "DescribeAlarms DescribeAlarmHistory SetAlarmState DeleteAlarms PutDashboard"
     ),
     "sagemaker-runtime": "InvokeEndpoint InvokeEndpointWithResponseStream InvokeEndpointAsync",
     "events": "PutRule PutTargets PutEvents",

@@ -37,6 +37,7 @@ CODES = {
     "InvalidParameterValue",
     "InvalidParameterCombination",
     "InvalidParameterException",
+    "InvalidParameterInput",  # of a dashboard
     "InvalidGroup.Duplicate",
     "InvalidParameter",
     "InvalidPolicyDocument",

@@ -23,7 +23,7 @@ from moto.core.parse import QueryParser
 from moto.core.serialize import JSONSerializer, QuerySerializer, SerializationContext
 
 from .admission import error_xml
-from .request_rules import problems_of_shape
+from .request_rules import problems_of_document, problems_of_shape
 
 _loader = botocore.loaders.create_loader()
 
@@ -191,6 +191,8 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
                 f"regular expression pattern: {shape.metadata['pattern']}"
             )
         _check_size(len(value), shape, where, value, problems)
+        for problem, code in problems_of_document(shape.name, value, where):
+            raise ServiceError(problem, code)
     elif kind in ("integer", "long", "float", "double"):
         if not abs(value) < (_LONG if kind in ("integer", "long") else sys.float_info.max):
             raise ServiceError(f"{where} is larger than any number here", _UNREADABLE)

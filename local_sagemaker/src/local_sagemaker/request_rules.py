@@ -34,6 +34,12 @@ def problems_of_shape(name: str, value: Mapping[str, Any], where: str) -> Iterat
         yield f"{rule['at']}: {rule['says']}", rule.get("code", "")
 
 
+def problems_of_document(name: str, text: str, where: str) -> Iterator[tuple[str, str]]:
+    """Likewise of a text that is a document in JSON; of one that is none the service tells."""
+    if name in RULES and _is_json(text):
+        yield from problems_of_shape(name, json.loads(text), where)
+
+
 def broken_rules(name: str, value: Mapping[str, Any]) -> Iterator[Rule]:
     """The rules of a shape that a structure breaks."""
     for rule in RULES.get(name, {}).get("rules", ()):

@@ -214,6 +214,9 @@ def put_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
     before = state.actions.get(entry)
     if before is None and "Schedule" not in request:
         raise Invalid("Schedule must be specified")
+    if before is None and "ScalableTargetAction" not in request:
+        # Seen: https://github.com/aws-cloudformation/community-registry-extensions/issues/255
+        raise Invalid("At least one of minimum capacity and maximum capacity should be provided")
     if not is_schedule(request.get("Schedule", "rate(1 day)"), "at", "cron", "rate"):
         raise Invalid(f"Schedule expression {request['Schedule']!r} is not valid")
     if request.get("Timezone", "UTC") not in available_timezones():

@@ -61,6 +61,8 @@ def check_serverless(
     serverless = variant.get("ServerlessConfig")
     if not serverless:
         return
+    if serverless.get("ProvisionedConcurrency", 0) > serverless["MaxConcurrency"]:
+        raise Invalid("ProvisionedConcurrency should be less than or equal to MaxConcurrency")
     if config.get("CrossRegionTrafficConfig"):
         raise Invalid("CrossRegionTrafficConfig cannot be specified with serverless variants")
     containers = containers_of(models.get(variant.get("ModelName", ""), {}))
