@@ -161,7 +161,8 @@ def link_policy_names(world: World, suffix: str, endpoints: Mapping[str, str]) -
         for statement in json.loads(link["PolicyDocument"])["Statement"]
         for resource in _listed(statement.get("Resource", []))
     }
-    return [kind for kind, name in endpoints.items() if name in named]
+    # The names in ARNs are lower case.
+    return [kind for kind, name in endpoints.items() if name.lower() in named]
 
 
 def _listed(value: Any) -> list[str]:
