@@ -98,8 +98,12 @@ METRICS = "--tps 20 --tps {} --duration 4s --alone 4s --metrics-wait 20s --targe
 def test_a_verdict_on_what_the_endpoint_answers(
     answering: LocalAws, tmp_path: Path, line: str, kind: str, failed: str, says: str
 ) -> None:
-    content, said, code = load_tested(answering, line, tmp_path)
-    assert kind in {each["kind"] for each in content["verdicts"]} <= set(VERDICTS)
+    for _ in range(3):
+        content, said, code = load_tested(answering, line, tmp_path)
+        kinds = {verdict["kind"] for verdict in content["verdicts"]}
+        if "client-bound" not in kinds:  # else this machine was busy, and the answer says it
+            break
+    assert kind in kinds <= set(VERDICTS)
     assert says in said
     assert failed in said
     assert code == (kind != "not-read")
