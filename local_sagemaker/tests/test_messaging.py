@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
 import pytest
 from roles_under_test import allow, document
-from stacks_under_test import resource_of
+from signed_requests import refusal
+from stacks_under_test import FUNCTION, function, resource_of
+
+from local_sagemaker import LocalAws
 
 ALLOW = document(allow("*", Sid="mine", Principal="*"))
 
@@ -127,3 +131,145 @@ def test_rule(aws, stack):
     assert stack.deploy("AWS::Events::Rule", {**properties, "Name": "n"}, Topic=topic).ref == "n"
     with pytest.raises(events.exceptions.ResourceNotFoundException):
         events.describe_rule(Name=made.ref)
+
+
+ACCOUNT = "123456789012"
+NUMBERS = itertools.count()
+
+
+class Receiver:
+    """A queue, and who may send to it."""
+
+    def __init__(self, aws: LocalAws, **attributes: str) -> None:
+        self.sqs = aws.client("sqs")
+        name = f"receiver-{next(NUMBERS)}"
+        self.url = self.sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+        self.arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"
+
+    def let_in(self, service: str, source: str) -> None:
+        condition = {"ArnLike": {"aws:SourceArn": source}}
+        principal = {"Service": f"{service}.amazonaws.com"}
+        policy = document(
+            allow("sqs:SendMessage", self.arn, Principal=principal, Condition=condition)
+        )
+        self.sqs.set_queue_attributes(QueueUrl=self.url, Attributes={"Policy": json.dumps(policy)})
+
+    def received(self) -> int:
+        answer = self.sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10)
+        return len(answer.get("Messages", []))
+
+
+def test_a_topic_delivers_to_a_queue_that_lets_it_in(aws):
+    """SNS developer guide, "Subscribing an Amazon SQS queue to an Amazon SNS topic"."""
+    sns, receiver = aws.client("sns"), Receiver(aws)
+    topic, other = (sns.create_topic(Name=name)["TopicArn"] for name in ("one", "other"))
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=receiver.arn)
+
+    def delivered() -> int:
+        sns.publish(TopicArn=topic, Message="m")
+        return receiver.received()
+
+    assert delivered() == 0
+    receiver.let_in("sns", other)
+    assert delivered() == 0
+    receiver.let_in("s3", topic)
+    assert delivered() == 0
+    receiver.let_in("sns", topic)
+    assert delivered() == 1
+
+
+@pytest.mark.parametrize("managed", [True, False])
+def test_a_topic_delivers_to_a_queue_whose_key_lets_it_in(aws, managed):
+    """SNS developer guide, "Configuring Amazon SNS encryption with an encrypted Amazon SQS queue"."""
+    kms, sns = aws.client("kms"), aws.client("sns")
+    key = "alias/aws/sqs" if managed else kms.create_key()["KeyMetadata"]["KeyId"]
+    receiver = Receiver(aws, KmsMasterKeyId=key)
+    topic = sns.create_topic(Name="to-encrypted")["TopicArn"]
+    receiver.let_in("sns", topic)
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=receiver.arn)
+    sns.publish(TopicArn=topic, Message="m")
+    assert receiver.received() == 0
+    if managed:
+        return  # "the AWS managed key doesn't let": its policy is not changed
+    root = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    service = {"Service": "sns.amazonaws.com"}
+    policy = document(
+        allow("kms:*", Principal=root),
+        allow(["kms:GenerateDataKey*", "kms:Decrypt"], Principal=service),
+    )
+    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(policy))
+    sns.publish(TopicArn=topic, Message="m")
+    assert receiver.received() == 1
+
+
+def test_a_topic_runs_a_function_that_lets_it_in(aws, stack, role):
+    """Lambda developer guide, "Invoking Lambda functions with Amazon SNS notifications"."""
+    sns, lambda_, logs = aws.client("sns"), aws.client("lambda"), aws.client("logs")
+    code = "def handler(event, context):\n    print('it ran')\n"
+    name = stack.deploy(FUNCTION, function(code), Role=role).ref
+    arn = lambda_.get_function(FunctionName=name)["Configuration"]["FunctionArn"]
+    topic = sns.create_topic(Name="runs")["TopicArn"]
+    sns.subscribe(TopicArn=topic, Protocol="lambda", Endpoint=arn)
+
+    def runs() -> int:
+        sns.publish(TopicArn=topic, Message="m")
+        if not logs.describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{name}")["logGroups"]:
+            return 0
+        found = logs.filter_log_events(logGroupName=f"/aws/lambda/{name}", filterPattern="ran")
+        return len(found["events"])
+
+    assert runs() == 0
+    lambda_.add_permission(
+        FunctionName=name,
+        StatementId="topic",
+        Action="lambda:InvokeFunction",
+        Principal="sns.amazonaws.com",
+        SourceArn=topic,
+    )
+    assert runs() == 1
+
+
+def test_a_bucket_notifies_a_queue_that_lets_it_in(aws):
+    """S3 user guide, "Granting permissions to publish event notification messages"."""
+    s3, receiver = aws.client("s3"), Receiver(aws)
+    for name in ("notifying", "silent"):
+        s3.create_bucket(Bucket=name)
+
+    def configured(part: str, name: str, arn: str) -> tuple[str, str]:
+        entry = {name: arn, "Events": ["s3:ObjectCreated:*"]}
+        put = s3.put_bucket_notification_configuration
+        return refusal(put, Bucket="notifying", NotificationConfiguration={part: [entry]})
+
+    nobody = ("InvalidArgument", "Unable to validate the following destination configurations")
+    topic = aws.client("sns").create_topic(Name="of-default-policy")["TopicArn"]
+    function_arn = f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:absent"
+    assert configured("TopicConfigurations", "TopicArn", topic) == nobody
+    assert configured("LambdaFunctionConfigurations", "LambdaFunctionArn", function_arn) == nobody
+    assert configured("QueueConfigurations", "QueueArn", f"{receiver.arn}-absent") == nobody
+    assert configured("QueueConfigurations", "QueueArn", receiver.arn) == nobody
+    receiver.let_in("s3", "arn:aws:s3:::silent")
+    assert configured("QueueConfigurations", "QueueArn", receiver.arn) == nobody
+    receiver.let_in("s3", "arn:aws:s3:::notifying")
+    entry = {"QueueArn": receiver.arn, "Events": ["s3:ObjectCreated:*"]}
+    s3.put_bucket_notification_configuration(
+        Bucket="notifying", NotificationConfiguration={"QueueConfigurations": [entry]}
+    )
+    assert receiver.received() == 1  # s3:TestEvent
+    s3.put_object(Bucket="notifying", Key="k", Body=b"")
+    assert receiver.received() == 1
+    receiver.let_in("s3", "arn:aws:s3:::silent")
+    s3.put_object(Bucket="notifying", Key="k", Body=b"")
+    assert receiver.received() == 0
+
+
+def test_a_rule_sends_to_a_queue_that_lets_it_in(aws):
+    """EventBridge user guide, "Using resource-based policies for Amazon EventBridge"."""
+    events, receiver = aws.client("events"), Receiver(aws)
+    rule = events.put_rule(Name="sends", EventPattern='{"source": ["team"]}')["RuleArn"]
+    events.put_targets(Rule="sends", Targets=[{"Id": "1", "Arn": receiver.arn}])
+    entry = {"Source": "team", "DetailType": "d", "Detail": "{}"}
+    events.put_events(Entries=[entry])
+    assert receiver.received() == 0
+    receiver.let_in("events", rule)
+    events.put_events(Entries=[entry])
+    assert receiver.received() == 1

@@ -14,13 +14,9 @@ from moto.events.models import events_backends
 
 from .connections import ACCOUNT
 from .corrections.lambda_functions import run
-from .permissions.evaluator import Principal
 from .permissions.gate import is_enforced
-from .permissions.judge import check_service
-from .permissions.requests import Right
+from .permissions.judge import may_deliver
 from .runtime.service import Runtime
-
-_WHO = Principal("events.amazonaws.com")
 
 
 def run_schedules(runtime: Runtime) -> list[str]:
@@ -61,10 +57,7 @@ def _function(runtime: Runtime, region: str, rule: Any, arn: str) -> Any:
     # runs nothing, and says so in a metric only.
     if not arn.startswith("arn:aws:lambda:"):
         return None
-    context = {"aws:sourcearn": rule.arn, "aws:sourceaccount": ACCOUNT}
-    if is_enforced(runtime.aws_url) and check_service(
-        _WHO, Right("lambda:InvokeFunction", arn, context), region
-    ):
+    if is_enforced(runtime.aws_url) and not may_deliver("events", arn, rule.arn):
         return None
     try:
         return lambda_backends[ACCOUNT][region].get_function(arn)

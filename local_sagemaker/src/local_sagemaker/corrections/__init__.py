@@ -15,6 +15,7 @@ from moto.moto_api._internal.models import moto_api_backend  # noqa: E402
 from . import (  # noqa: E402, F401
     cloudwatch_alarms,
     code_signing,
+    deliveries,
     ecs,
     event_rules,
     keys,

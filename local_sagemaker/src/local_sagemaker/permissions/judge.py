@@ -373,6 +373,28 @@ def check_service(service: Principal, right: Right, region: str) -> str | None:
     return None if found.allowed else found.reason
 
 
+_DELIVERIES = {"lambda": "lambda:InvokeFunction", "sns": "sns:Publish", "sqs": "sqs:SendMessage"}
+
+
+def may_deliver(service: str, target: str, source: str) -> bool:
+    """Say whether a service may deliver to a function, topic or queue what one resource sends.
+
+    The target's policy decides, and the policy of its key. Sources: SNS developer guide, "Fanout to
+    Amazon SQS queues"; S3 user guide, "Granting permissions to publish event notification messages
+    to a destination"; EventBridge user guide, "Using resource-based policies".
+    """
+    fields = target.split(":", 5)
+    if len(fields) != 6 or fields[2] not in _DELIVERIES:
+        return False
+    context = {"aws:sourcearn": source, "aws:sourceaccount": ACCOUNT}
+    wanted = [(_DELIVERIES[fields[2]], target)]
+    if key := _key_of_messages(target):
+        wanted += [("kms:GenerateDataKey", key), ("kms:Decrypt", key)]
+    who = Principal(f"{service}.amazonaws.com")
+    rights_of_service = (Right(action, resource, context) for action, resource in wanted)
+    return not any(check_service(who, right, fields[3]) for right in rights_of_service)
+
+
 def check_role_exists(who: Identity, call: Call) -> None:
     """Refuse to assume a role that there is not; CDK's CLI then goes on with its caller's keys."""
     arn = str(call.request.get("RoleArn", ""))
@@ -484,11 +506,16 @@ def key_rights(
 
 def _message_key(right: Right, region: str) -> Iterator[Right]:
     """Give what SQS and SNS ask of KMS for the sender. Source: their guides, "Key management"."""
-    _, _, service, where, account, name = right.resource.split(":", 5)
+    key, service = _key_of_messages(right.resource), right.resource.split(":")[2]
+    if key and "alias/aws/" not in key:
+        yield from key_rights(["kms:GenerateDataKey", "kms:Decrypt"], key, service, region, {})
+
+
+def _key_of_messages(arn: str) -> str | None:
+    """Give the key that a queue or a topic encrypts messages with; None without one."""
+    _, _, service, where, account, name = arn.split(":", 5)
     if service == "sqs":
         found = sqs_backends[account][where].queues.get(name)
     else:
-        found = sns_backends[account][where].topics.get(right.resource)
-    key = found and found.kms_master_key_id
-    if key and "alias/aws/" not in key:
-        yield from key_rights(["kms:GenerateDataKey", "kms:Decrypt"], key, service, region, {})
+        found = sns_backends[account][where].topics.get(arn)
+    return found and found.kms_master_key_id
