@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from roles_under_test import allow, give_role
 from signed_requests import refusal
 from stacks_under_test import FUNCTION, TestStack, function, resource_of, zip_of
@@ -100,8 +101,74 @@ def test_a_functions_error_is_told(aws, stack, role):
     code = "def handler(event, context):\n    raise ValueError('too bad')\n"
     made = stack.deploy(FUNCTION, function(code), Role=role)
     answer, error = invoke(aws, made.ref, {})
-    assert error
+    assert error == "Unhandled"  # Developer guide, "Invoke a Lambda function synchronously"
     assert (answer["errorType"], answer["errorMessage"]) == ("ValueError", "too bad")
+
+
+@pytest.mark.parametrize(
+    "payload", ['"abc"', '""', "[]", "0", "false", "null", '{"a": [1, "\u00e9"]}', "", "{"]
+)
+def test_a_function_gets_any_json_and_nothing_else(aws, stack, role, payload):
+    """API reference, Invoke, Payload, and InvalidRequestContentException."""
+    name = stack.deploy(FUNCTION, function("def handler(e, c):\n    return [e]\n"), Role=role).ref
+    call = partial(aws.client("lambda").invoke, FunctionName=name, Payload=payload)
+    if payload == "{":
+        assert refusal(call)[0] == "InvalidRequestContentException"
+        return
+    assert json.loads(call()["Payload"].read()) == [json.loads(payload or "{}")]
+    assert call(InvocationType="DryRun")["StatusCode"] == 204
+
+
+@pytest.mark.parametrize(("kind", "most"), [("RequestResponse", 6 * 2**20), ("Event", 2**20)])
+def test_a_payload_has_a_largest_size(aws, stack, role, kind, most):
+    """Developer guide, Lambda quotas; API reference, Invoke, RequestTooLargeException."""
+    name = stack.deploy(FUNCTION, function("def handler(e, c):\n    return 1\n"), Role=role).ref
+    call = partial(aws.client("lambda").invoke, FunctionName=name, InvocationType=kind)
+    call(Payload=b'"' + b"x" * (most - 2) + b'"')
+    with pytest.raises(ClientError) as refused:
+        call(Payload=b'"' + b"x" * (most - 1) + b'"')
+    answer = refused.value.response
+    assert answer["Error"]["Code"] == "RequestTooLargeException"
+    assert answer["ResponseMetadata"]["HTTPStatusCode"] == 413
+
+
+def test_an_unknown_version_is_not_run(aws, stack, role):
+    """API reference, Invoke, Qualifier."""
+    name = stack.deploy(FUNCTION, function(ECHO), Role=role).ref
+    call = partial(aws.client("lambda").invoke, FunctionName=name, Payload="{}")
+    assert refusal(partial(call, Qualifier="7"))[0] == "ResourceNotFoundException"
+    assert call(Qualifier="$LATEST")["StatusCode"] == 200
+
+
+def test_a_function_is_put_into_one_vpc(aws, stack, role):
+    """Developer guide, "Giving Lambda functions access to resources in an Amazon VPC"."""
+    ec2 = aws.client("ec2")
+    subnets, groups = [], []
+    for number in range(2):
+        vpc = ec2.create_vpc(CidrBlock=f"10.{number}.0.0/16")["Vpc"]["VpcId"]
+        subnet = ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.{number}.1.0/24")["Subnet"]
+        subnets.append(subnet["SubnetId"])
+        group = ec2.create_security_group(GroupName="g", Description="g", VpcId=vpc)
+        groups.append(group["GroupId"])
+    absent = f"{groups[0][:-4]}0000"
+    network = {"SubnetIds": subnets[:1], "SecurityGroupIds": groups[:1]}
+    name = stack.deploy(FUNCTION, function(ECHO, VpcConfig=network), Role=role).ref
+    update = partial(aws.client("lambda").update_function_configuration, FunctionName=name)
+    refused = [
+        ({"SecurityGroupIds": []}, "must coexist or be both empty list"),
+        ({"SubnetIds": []}, "must coexist or be both empty list"),
+        ({"SecurityGroupIds": groups[1:]}, "Security Groups are required to be in the same VPC"),
+        ({"SecurityGroupIds": groups}, "Security Groups are required to be in the same VPC"),
+        ({"SubnetIds": subnets}, "Subnets are required to be in the same VPC"),
+        ({"SecurityGroupIds": [absent]}, f"The security group '{absent}' does not exist"),
+        ({"SubnetIds": ["subnet-0123456789abcdef0"]}, "EC2 Error Code: InvalidSubnetID.NotFound"),
+    ]
+    for change, words in refused:
+        code, told = refusal(update, VpcConfig={**network, **change})
+        assert code == "InvalidParameterValueException"
+        assert words in told
+    two_vpcs = function(ECHO, VpcConfig={**network, "SecurityGroupIds": groups[1:]})
+    assert "in the same VPC" in stack.refusal(FUNCTION, two_vpcs, Role=role)
 
 
 NOTHING = lambda_runner.PythonFunction(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from moto.awslambda import urls
 from moto.awslambda.exceptions import InvalidParameterValueException, LambdaClientError
 from moto.awslambda.models import LambdaBackend, LambdaFunction
 from moto.awslambda.responses import LambdaResponse
+from moto.ec2.models import ec2_backends
 
 from .. import lambda_runner
 from ..admission import Session, runtime_at
@@ -23,6 +25,7 @@ from ..function_networks import network_of
 from ..permissions import service_roles
 from ..permissions.evaluator import NotJudged
 from ..permissions.gate import is_enforced
+from ..permissions.judge import subnets_of
 from ..permissions.principals import Origin, service_session
 from .replacing import around
 
@@ -114,6 +117,43 @@ def _check_environment(given: dict[str, Any]) -> None:
         )
 
 
+def _check_network(region: str, account: str, given: dict[str, Any]) -> None:
+    """Refuse subnets and groups that are not there, or not of one VPC.
+
+    Lambda's words as its users report them: motdotla/node-lambda#162,
+    smoketurner/serverless-vpc-plugin#765, appleboy/lambda-action#72; those about subnets are like them.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+    """
+    network = given.get("VpcConfig") or {}
+    subnets, groups = (network.get(name) or () for name in ("SubnetIds", "SecurityGroupIds"))
+    if bool(subnets) != bool(groups):
+        raise InvalidParameterValueException(
+            "SubnetIds and SecurityIds must coexist or be both empty list."
+        )
+    by_subnet, backend = subnets_of(account, region), ec2_backends[account][region]
+    by_group = {name: backend.get_security_group_from_id(name) for name in groups}
+    for name in subnets:
+        if name not in by_subnet:
+            raise _absent("DescribeSubnets", "InvalidSubnetID.NotFound", f"subnet ID '{name}'")
+    for name in groups:
+        if by_group[name] is None:
+            words = f"security group '{name}'"
+            raise _absent("DescribeSecurityGroups", "InvalidGroup.NotFound", words)
+    vpcs = {by_subnet[name].vpc_id for name in subnets}
+    if len(vpcs) > 1:
+        raise InvalidParameterValueException("Subnets are required to be in the same VPC.")
+    if any(group.vpc_id not in vpcs for group in by_group.values()):
+        raise InvalidParameterValueException("Security Groups are required to be in the same VPC.")
+
+
+def _absent(operation: str, code: str, what: str) -> InvalidParameterValueException:
+    return InvalidParameterValueException(
+        f"Error occurred while {operation}. EC2 Error Code: {code}. "
+        f"EC2 Error Message: The {what} does not exist"
+    )
+
+
 def _keep(found: Any, settings: dict[str, Any]) -> None:
     found.kept = settings
     group = (settings.get("LoggingConfig") or {}).get("LogGroup")
@@ -124,6 +164,7 @@ def _keep(found: Any, settings: dict[str, Any]) -> None:
 def create_function(original: Callable[..., Any], self: Any, spec: dict[str, Any]) -> Any:
     """Refuse a role that cannot run the function."""
     _check_environment(spec)
+    _check_network(self.region_name, self.account_id, spec)
     settings = {name: spec[name] for name in _KEPT if spec.get(name)}
     _check_role(self.region_name, str(spec.get("FunctionName")), settings)
     made = original(self, spec)
@@ -137,19 +178,13 @@ def update_configuration(
 ) -> Any:
     """Refuse a role that cannot run the function any more."""
     _check_environment(config_updates)
+    _check_network(self.region, self.account_id, config_updates)
     changed = {name: value for name, value in config_updates.items() if name in _KEPT}
     settings = {**getattr(self, "kept", {"Role": self.role}), **changed}
     _check_role(self.region, self.function_name, settings)
     answer = original(self, config_updates)
     _keep(self, settings)
     return answer
-
-
-@around(LambdaFunction)
-def _invoke_lambda(_: Any, self: Any, event: Any = None) -> tuple[str, bool, str]:
-    payload = json.loads(event) if isinstance(event, str) else event
-    outcome = run(self, f"http://{request.host}", payload or {})
-    return outcome.payload, outcome.failed, outcome.log
 
 
 class _Throttled(LambdaClientError):
@@ -161,21 +196,70 @@ class _Throttled(LambdaClientError):
         super().__init__("TooManyRequestsException", "Rate Exceeded.")
 
 
+class _TooLarge(LambdaClientError):
+    """Source: Lambda API reference, Invoke, RequestTooLargeException."""
+
+    code = 413
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            "RequestTooLargeException",
+            f"Request must be smaller than {most} bytes for the InvokeFunction operation",
+        )
+
+
+_LARGEST_PAYLOAD, _LARGEST_EVENT = 6 * 1024 * 1024, 1024 * 1024
+"""Of an invocation that is waited for, and of one of the type Event.
+
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+"""
+_LARGEST_LOG = 4096
+"""Of what an answer has of the log. Source: API reference, Invoke, X-Amz-Log-Result."""
+
+
 @around(LambdaFunction)
 def invoke(
-    original: Callable[..., Any], self: Any, body: Any, request_headers: Any, response_headers: Any
+    _: Callable[..., Any], self: Any, body: Any, request_headers: Any, response_headers: Any
 ) -> Any:
-    """Answer an invocation of the type Event before the function ends; refuse if none may run."""
-    is_event = request_headers.get("x-amz-invocation-type") == "Event"
+    """Run the function and give its answer; of an invocation of the type Event, answer before it ends.
+
+    https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+    """
+    kind = request_headers.get("x-amz-invocation-type")
+    most = _LARGEST_EVENT if kind == "Event" else _LARGEST_PAYLOAD
+    payload = body.encode() if isinstance(body, str) else body or b""
+    if len(payload) > most:
+        raise _TooLarge(most)
+    try:
+        event = json.loads(payload or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise LambdaClientError(
+            "InvalidRequestContentException", f"Could not parse request body into json: {error}"
+        ) from None
+    if kind == "DryRun":
+        return ""
     if str(self.reserved_concurrency) == "0":
-        if is_event:
+        if kind == "Event":
             return ""  # it waits in the function's queue, where nothing is taken from
         raise _Throttled
-    if not is_event:
-        return original(self, body, request_headers, response_headers)
-    url, event = f"http://{request.host}", json.loads(body or "{}")
-    lambda_runner.in_background(self.function_arn, lambda: run(self, url, event))
-    return ""
+    url = f"http://{request.host}"
+    if kind == "Event":
+        lambda_runner.in_background(self.function_arn, lambda: run(self, url, event))
+        return ""
+    outcome = run(self, url, event)
+    if outcome.failed:
+        response_headers["x-amz-function-error"] = "Unhandled"
+    log = outcome.log.encode()[-_LARGEST_LOG:]
+    response_headers["x-amz-log-result"] = base64.b64encode(log).decode()
+    return outcome.payload.encode()
+
+
+@around(LambdaBackend, "invoke")
+def invoke_version(
+    original: Callable[..., Any], self: Any, name: str, qualifier: str | None, *given: Any
+) -> Any:
+    """Run the version or alias that a request names: moto reads it under another name."""
+    return original(self, name, qualifier or request.args.get("Qualifier"), *given)
 
 
 @around(LambdaFunction)
