@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from typing import Any
 
 import pytest
-from roles_under_test import allow, document
+from botocore.exceptions import ClientError
+from roles_under_test import allow, document, give_role
 from signed_requests import refusal
-from stacks_under_test import FUNCTION, function, resource_of
+from stacks_under_test import FUNCTION, function, resource_of, zip_of
 
 from local_sagemaker import LocalAws
 
@@ -142,7 +144,7 @@ class Receiver:
 
     def __init__(self, aws: LocalAws, **attributes: str) -> None:
         self.sqs = aws.client("sqs")
-        name = f"receiver-{next(NUMBERS)}"
+        name = f"receiver-{next(NUMBERS)}{'.fifo' if 'FifoQueue' in attributes else ''}"
         self.url = self.sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
         self.arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"
 
@@ -273,3 +275,78 @@ def test_a_rule_sends_to_a_queue_that_lets_it_in(aws):
     receiver.let_in("events", rule)
     events.put_events(Entries=[entry])
     assert receiver.received() == 1
+
+
+READS = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+
+
+def test_a_queue_is_mapped_to_a_function_that_it_fits(aws):
+    """Lambda developer guide, "Creating and configuring an Amazon SQS event source mapping"."""
+    lambda_, queue, fifo = aws.client("lambda"), Receiver(aws), Receiver(aws, FifoQueue="true")
+    name = f"reads-{next(NUMBERS)}"
+    code = {"ZipFile": zip_of("def handler(event, context):\n    return 1\n")}
+    role = give_role(aws, name, allow(READS[1:]), services=("lambda",))
+    settings = {"Runtime": "python3.12", "Handler": "index.handler", "Role": role}
+    lambda_.create_function(FunctionName=name, Code=code, Timeout=60, **settings)
+
+    def told(receiver: Receiver = queue, **more: Any) -> str:
+        create = lambda_.create_event_source_mapping
+        given = {"FunctionName": name, "EventSourceArn": receiver.arn, **more}
+        return ": ".join(refusal(create, **given))
+
+    invalid = "InvalidParameterValueException: "
+    assert told() == (
+        f"{invalid}Queue visibility timeout: 30 seconds is less than Function timeout: 60 seconds"
+    )
+    lambda_.update_function_configuration(FunctionName=name, Timeout=30)
+    lacks = "The provided execution role does not have permissions to call ReceiveMessage on SQS"
+    assert told() == invalid + lacks
+    give_role(aws, name, allow(READS), services=("lambda",))
+    assert told(BatchSize=11).startswith(invalid)
+    assert told(fifo, BatchSize=11, MaximumBatchingWindowInSeconds=1).startswith(invalid)
+    mapped = {"FunctionName": name, "EventSourceArn": queue.arn}
+    made = lambda_.create_event_source_mapping(
+        **mapped, BatchSize=11, MaximumBatchingWindowInSeconds=1
+    )
+    assert told().startswith("ResourceConflictException: ")
+    assert made["UUID"] in told()
+    update = lambda_.update_event_source_mapping
+    code, _ = refusal(update, UUID=made["UUID"], MaximumBatchingWindowInSeconds=0)
+    assert code == "InvalidParameterValueException"
+    lambda_.delete_event_source_mapping(UUID=made["UUID"])
+    queue.sqs.send_message(QueueUrl=queue.url, MessageBody="m")
+    assert queue.received() == 1  # nobody else has read it
+    again = lambda_.create_event_source_mapping(**mapped)
+    lambda_.delete_event_source_mapping(UUID=again["UUID"])
+
+
+def test_a_queue_that_sqs_does_not_make(stack):
+    """API reference, CreateQueue (FifoQueue) and SetQueueAttributes (SqsManagedSseEnabled)."""
+    fifo, encrypted = {"QueueName": "first.fifo"}, {"KmsMasterKeyId": "alias/aws/sqs"}
+    managed = {"SqsManagedSseEnabled": True}
+    for properties in ({**encrypted, **managed}, fifo, {**fifo, "FifoQueue": False}):
+        assert "InvalidParameterValue" in stack.refusal("AWS::SQS::Queue", properties)
+        stack.delete()
+    for properties in ({**fifo, "FifoQueue": True}, encrypted, managed):
+        stack.deploy("AWS::SQS::Queue", properties)
+
+
+def test_a_dead_letter_queue_lets_its_sources_in(aws):
+    """API reference, SetQueueAttributes, RedriveAllowPolicy."""
+    dead, source = Receiver(aws), Receiver(aws)
+    redrive = {"deadLetterTargetArn": dead.arn, "maxReceiveCount": 2}
+
+    def refused(**allowing: Any) -> bool:
+        policy = {"RedriveAllowPolicy": json.dumps(allowing)}
+        dead.sqs.set_queue_attributes(QueueUrl=dead.url, Attributes=policy)
+        with contextlib.suppress(ClientError):
+            attributes = {"RedrivePolicy": json.dumps(redrive)}
+            source.sqs.set_queue_attributes(QueueUrl=source.url, Attributes=attributes)
+        names = ["RedrivePolicy"]
+        found = source.sqs.get_queue_attributes(QueueUrl=source.url, AttributeNames=names)
+        return "RedrivePolicy" not in found.get("Attributes", {})
+
+    assert refused(redrivePermission="denyAll")
+    assert refused(redrivePermission="byQueue", sourceQueueArns=[f"{source.arn}-other"])
+    assert not refused(redrivePermission="byQueue", sourceQueueArns=[source.arn])
+    assert not refused(redrivePermission="allowAll")

@@ -18,6 +18,7 @@ from . import (  # noqa: E402, F401
     deliveries,
     ecs,
     event_rules,
+    event_sources,
     keys,
     lambda_functions,
     log_groups,

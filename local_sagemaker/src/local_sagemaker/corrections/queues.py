@@ -1,7 +1,11 @@
-"""SQS and SNS: moto gives a deleted queue's name away at once, and a topic's to another topic."""
+"""SQS and SNS: moto gives a deleted queue's name away at once, and a topic's to another topic.
+
+And any queue may be another's dead-letter queue.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +14,7 @@ from flask import request
 from moto.sns.exceptions import InvalidParameterValue
 from moto.sns.models import SNSBackend
 from moto.sqs.exceptions import SQSException
-from moto.sqs.models import SQSBackend
+from moto.sqs.models import Queue, SQSBackend
 
 from ..admission import runtime_at
 from .replacing import around
@@ -39,6 +43,32 @@ def create_queue(
             "with the same name.",
         )
     return original(self, name, *given, **named)
+
+
+@around(Queue)
+def _setup_dlq(original: Callable[..., None], self: Any, policy: Any) -> None:
+    """Refuse a dead-letter queue that does not let this one in; a refusal changes nothing.
+
+    API reference, SetQueueAttributes, RedriveAllowPolicy. AWS's words for it were never seen.
+    """
+    before = (getattr(self, "redrive_policy", None), self.dead_letter_queue)
+    try:
+        original(self, policy)
+        allowing = getattr(self.dead_letter_queue, "redrive_allow_policy", None)
+        if allowing and not _lets_in(json.loads(allowing), self.queue_arn):
+            raise SQSException(
+                "InvalidParameterValue",
+                f"Value {policy} for parameter RedrivePolicy is invalid. Reason: The dead-letter "
+                "queue's RedriveAllowPolicy does not allow this source queue.",
+            )
+    except SQSException:
+        self.redrive_policy, self.dead_letter_queue = before
+        raise
+
+
+def _lets_in(policy: dict[str, Any], queue: str) -> bool:
+    permission = policy.get("redrivePermission", "allowAll")
+    return permission == "allowAll" or queue in policy.get("sourceQueueArns", ())
 
 
 @around(SNSBackend)

@@ -64,6 +64,18 @@ def check_configuration(region: str, name: str, settings: Mapping[str, Any]) -> 
         _check(identity, wanted, service, region, f"{action} on {service.upper()}")
 
 
+_OF_QUEUES = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+"""https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html"""
+
+
+def check_queue(region: str, function: Any, queue: str) -> None:
+    """Refuse a role with which Lambda cannot read the queue of a function's event source mapping."""
+    identity = role_identity(function.role, function.function_name)
+    for operation in _OF_QUEUES:
+        wanted = [Right(f"sqs:{operation}", queue, {})]
+        _check(identity, wanted, "sqs", region, f"{operation} on SQS")
+
+
 def _check(who: Identity, wanted: Iterable[Right], service: str, region: str, what: str) -> None:
     try:
         check(who, wanted, service, region)
