@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -419,6 +420,82 @@ def test_a_cluster_goes_after_its_services(aws):
     assert refusal(ecs.delete_service, **here)[0] == "InvalidParameterException"
     ecs.delete_service(**here, force=True)
     ecs.delete_cluster(cluster="c")
+
+
+def test_ten_tasks_of_an_active_definition_are_run_by_a_call(aws):
+    """API reference, RunTask (count) and DeregisterTaskDefinition; in a VPC without DNS hostnames."""
+    ecs, ec2 = aws.client("ecs"), aws.client("ec2")
+    ecs.create_cluster(clusterName="runs")
+    first, second = (
+        ecs.register_task_definition(**task(family="runs"))["taskDefinition"]["taskDefinitionArn"]
+        for _ in range(2)
+    )
+    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.77.1.0/24")["Subnet"]["SubnetId"]
+    network = {"awsvpcConfiguration": {"subnets": [subnet]}}
+    given = {"cluster": "runs", "launchType": "FARGATE", "networkConfiguration": network}
+    run = partial(ecs.run_task, **given)
+    assert refusal(run, taskDefinition=second, count=11)[0] == "InvalidParameterException"
+    ecs.deregister_task_definition(taskDefinition=second)
+    inactive = ("ClientException", "TaskDefinition is inactive")
+    assert refusal(run, taskDefinition=second) == inactive
+    service = {"serviceName": "s", "desiredCount": 0, "taskDefinition": second}
+    assert refusal(ecs.create_service, **given, **service) == inactive
+    (started,) = run(taskDefinition="runs")["tasks"]
+    assert started["taskDefinitionArn"] == first  # the family's latest ACTIVE revision
+    details = {detail["name"] for detail in started["attachments"][0]["details"]}
+    assert "privateIPv4Address" in details
+    assert "privateDnsName" not in details
+
+
+def test_an_immutable_tag_stays_with_its_image(aws):
+    """API reference, PutImage, ImageAlreadyExistsException and ImageTagAlreadyExistsException."""
+    ecr = aws.client("ecr")
+    ecr.create_repository(repositoryName="kept", imageTagMutability="IMMUTABLE")
+    media = "application/vnd.docker.distribution.manifest.v2+json"
+    one, other = (
+        json.dumps({"schemaVersion": 2, "mediaType": media, "config": {"digest": digest}})
+        for digest in ("sha256:1", "sha256:2")
+    )
+    put = partial(ecr.put_image, repositoryName="kept", imageTag="v1")
+    put(imageManifest=one)
+    assert refusal(put, imageManifest=one)[0] == "ImageAlreadyExistsException"
+    assert refusal(put, imageManifest=other)[0] == "ImageTagAlreadyExistsException"
+
+
+KEYS = {
+    "symmetric": {},
+    "RSA": {"KeySpec": "RSA_2048", "KeyUsage": "ENCRYPT_DECRYPT"},
+    "signing": {"KeySpec": "RSA_2048", "KeyUsage": "SIGN_VERIFY"},
+    "HMAC": {"KeySpec": "HMAC_256", "KeyUsage": "GENERATE_VERIFY_MAC"},
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_key_is_rotated_and_followed_by_its_kind(aws, stack, kind):
+    """API reference, EnableKeyRotation and UpdateAlias."""
+    kms = aws.client("kms")
+
+    def key(name: str) -> str:
+        return str(kms.create_key(**KEYS[name])["KeyMetadata"]["KeyId"])
+
+    def told(call: Any, **given: Any) -> str:
+        try:
+            call(**given)
+        except ClientError as error:
+            return str(error.response["Error"]["Code"])
+        return ""
+
+    unsupported = "" if kind == "symmetric" else "UnsupportedOperationException"
+    assert told(kms.enable_key_rotation, KeyId=key(kind)) == unsupported
+    if unsupported:
+        properties = {**KEYS[kind], "EnableKeyRotation": True}
+        assert unsupported in stack.refusal("AWS::KMS::Key", properties)
+    alias = f"alias/of-{kind}"
+    kms.create_alias(AliasName=alias, TargetKeyId=key(kind))
+    for name in KEYS:
+        answer = told(kms.update_alias, AliasName=alias, TargetKeyId=key(name))
+        assert answer == ("" if name == kind else "ValidationException")
 
 
 # ----------------------------------------------------------------- functions, messages, buckets

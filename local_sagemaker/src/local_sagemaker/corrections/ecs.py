@@ -11,6 +11,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 from flask import request
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ecs.exceptions import EcsClientException, ECSException, InvalidParameterException
 from moto.ecs.models import EC2ContainerServiceBackend, Task
 
@@ -125,6 +126,7 @@ def create_service(original: Callable[..., Any], self: Any, *given: Any, **more:
     stated = inspect.signature(original).bind(self, *given, **more).arguments
     name = stated.get("task_definition_str")
     definition = self.describe_task_definition(name) if name else None
+    _check_active(definition)
     network = (stated.get("network_configuration") or {}).get("awsvpcConfiguration")
     if definition and definition.network_mode == "awsvpc" and not network:
         raise InvalidParameterException(
@@ -141,17 +143,44 @@ def _complete(network: dict[str, Any] | None) -> None:
 
 
 @around(EC2ContainerServiceBackend)
+def describe_task_definition(original: Callable[..., Any], self: Any, name: str) -> Any:
+    """Give the latest ACTIVE revision of a family: API reference, DescribeTaskDefinition."""
+    family = name.rpartition("/")[2]
+    revisions = self.task_definitions.get(family) or {}
+    active = [number for number, one in revisions.items() if one.status == "ACTIVE"]
+    return original(self, f"{family}:{max(active)}" if active else name)
+
+
+@around(EC2ContainerServiceBackend)
 def run_task(
     original: Callable[..., list[Any]], self: Any, *arguments: Any, **named: Any
 ) -> list[Any]:
-    network = inspect.signature(original).bind(self, *arguments, **named).arguments
-    _complete((network.get("networking_configuration") or {}).get("awsvpcConfiguration"))
+    """Run Fargate tasks as processes; refuse more than a call takes, and what is deregistered."""
+    stated = inspect.signature(original).bind(self, *arguments, **named).arguments
+    if int(stated["count"]) > _MOST_TASKS:
+        raise InvalidParameterException(f"You can specify up to {_MOST_TASKS} tasks for each call.")
+    _check_active(self.describe_task_definition(stated["task_definition_str"]))
+    _complete((stated.get("networking_configuration") or {}).get("awsvpcConfiguration"))
     tasks = original(self, *arguments, **named)
     url = f"http://{request.host}"
     for task in tasks:
         if task.container_instance_arn is None:
             _start(self, task, url)
     return tasks
+
+
+_MOST_TASKS = 10
+"""Source: API reference, RunTask, count."""
+
+
+def _check_active(definition: Any) -> None:
+    """Refuse a definition that is deregistered: API reference, DeregisterTaskDefinition."""
+    if definition and definition.status == "INACTIVE":
+        raise EcsClientException("TaskDefinition is inactive")
+
+
+# moto gives an interface a name only in a VPC with DNS hostnames, and reads it of every task's.
+NetworkInterface.private_dns_name = None
 
 
 def _start(backend: Any, task: Any, url: str) -> None:
@@ -226,6 +255,7 @@ def _subnets() -> list[str]:
 def _address(task: Any) -> None:
     """Say that the task is reached on loopback, wherever AWS would say its own address."""
     for attachment in task.attachments:
+        attachment["details"] = [one for one in attachment["details"] if one["value"] is not None]
         for detail in attachment["details"]:
             if detail["name"] == "privateIPv4Address":
                 detail["value"] = task_runner.ADDRESS

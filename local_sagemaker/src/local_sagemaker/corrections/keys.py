@@ -1,4 +1,4 @@
-"""KMS: moto uses keys in any state, and takes policies that lock everybody out."""
+"""KMS: moto uses keys in any state and of any type, and takes policies that lock everybody out."""
 
 from __future__ import annotations
 
@@ -49,6 +49,38 @@ def decrypt(original: Callable[..., Any], self: Any, *given: Any, **named: Any) 
     plaintext, arn = original(self, *given, **named)
     _check_state(self, arn, "Disabled", "PendingDeletion")
     return plaintext, arn
+
+
+@around(KmsBackend, "enable_key_rotation", "rotate_key_on_demand")
+def rotate(original: Callable[..., Any], self: Any, *given: Any, **named: Any) -> Any:
+    """Refuse what is not rotated: API reference, EnableKeyRotation."""
+    key = self.keys[self.any_id_to_key_id(named.get("key_id") or given[0])]
+    if _kind(key) != "symmetric":
+        raise JsonRESTError("UnsupportedOperationException", f"{key.arn} cannot be rotated.")
+    return original(self, *given, **named)
+
+
+@around(KmsBackend)
+def update_alias(
+    original: Callable[..., Any], self: Any, target_key_id: str, alias_name: str
+) -> Any:
+    """Refuse a key of another type or usage: API reference, UpdateAlias."""
+    target = self.keys[self.any_id_to_key_id(target_key_id)]
+    for key in list(self.keys.values()):
+        kinds = {(_kind(one), one.key_usage) for one in (key, target)}
+        if alias_name in key.aliases and len(kinds) > 1:
+            raise JsonRESTError(
+                "ValidationException",
+                "The current and new KMS key must be the same type (both symmetric or both "
+                "asymmetric or both HMAC), and they must have the same key usage.",
+            )
+    return original(self, target_key_id, alias_name)
+
+
+def _kind(key: Any) -> str:
+    if key.key_spec in ("SYMMETRIC_DEFAULT", "SM4"):
+        return "symmetric"
+    return "HMAC" if key.key_spec.startswith("HMAC") else "asymmetric"
 
 
 def _check_state(backend: Any, key_id: str, *refused: str) -> None:
