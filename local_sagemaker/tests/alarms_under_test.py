@@ -7,6 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from roles_under_test import allow, document
+
 from local_sagemaker import LocalAws
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -51,10 +53,11 @@ def set_state(client: Any, name: str, value: str) -> None:
 def subscribed(aws: LocalAws) -> Callable[[], list[dict[str, Any]]]:
     """Subscribe to the topic; gives what was received since the last question."""
     sqs = aws.client("sqs")
-    queue = sqs.create_queue(QueueName="pages")["QueueUrl"]
-    aws.client("sns").subscribe(
-        TopicArn=TOPIC, Protocol="sqs", Endpoint=TOPIC.replace(":sns:", ":sqs:")
-    )
+    arn = TOPIC.replace(":sns:", ":sqs:")
+    statement = allow("sqs:SendMessage", arn, Principal={"Service": "sns.amazonaws.com"})
+    policy = {"Policy": json.dumps(document(statement))}
+    queue = sqs.create_queue(QueueName="pages", Attributes=policy)["QueueUrl"]
+    aws.client("sns").subscribe(TopicArn=TOPIC, Protocol="sqs", Endpoint=arn)
 
     def received() -> list[dict[str, Any]]:
         got = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])

@@ -149,11 +149,8 @@ def test_a_stack_with_it_fails(stack, variant, expression):
     reason = stack.refusal("AWS::Events::Rule", {"ScheduleExpression": expression})
     assert "Parameter ScheduleExpression is not valid." in reason
     stack.delete()
-    target = {
-        **variant,
-        "MinCapacity": 1,
-        "MaxCapacity": 2,
-        "ScheduledActions": [{"ScheduledActionName": "a", "Schedule": expression}],
-    }
+    action = {"ScheduledActionName": "a", "Schedule": expression}
+    action["ScalableTargetAction"] = {"MinCapacity": 1}
+    target = {**variant, "MinCapacity": 1, "MaxCapacity": 2, "ScheduledActions": [action]}
     reason = stack.refusal("AWS::ApplicationAutoScaling::ScalableTarget", target)
     assert "is not valid" in reason
