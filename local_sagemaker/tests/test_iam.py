@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from roles_under_test import allow
 from roles_under_test import document as policy_of
 from stacks_under_test import TRUST, resource_of
+
+from local_sagemaker import DeploymentFailed
 
 READ_ONLY = "arn:aws:iam::aws:policy/ReadOnlyAccess"
 ADMIN = "arn:aws:iam::aws:policy/AdministratorAccess"
@@ -114,3 +117,43 @@ def test_managed_policy(aws, stack, role):
     stack.delete()
     with pytest.raises(iam.exceptions.NoSuchEntityException):
         iam.get_policy(PolicyArn=made.ref)
+
+
+@pytest.mark.parametrize(
+    ("kind", "holder", "of", "words"),
+    [
+        ("attached", "R", ADMIN, "must detach all policies first"),
+        ("inline", "R", "p", "must delete policies first"),
+        ("attached", "outside", "P", "policy attached to entities"),
+    ],
+)
+def test_a_stack_removes_only_what_it_gave(aws, stack, role, kind, holder, of, words):
+    """What others added keeps the role or the policy, by IAM's refusal. Seen, in this order:
+
+    https://github.com/aws/aws-parallelcluster/issues/4031,
+    https://github.com/convox/rack/issues/2672, https://github.com/gchq/sleeper/issues/3956.
+    """
+    iam, text = aws.client("iam"), document("s3:Get*")
+    own = {
+        "ManagedPolicyArns": [READ_ONLY, {"Ref": "P"}],
+        "Policies": [{"PolicyName": "own", "PolicyDocument": text}],
+    }
+    made = stack.of(
+        R=resource_of("AWS::IAM::Role", **role["Properties"], **own),
+        P=resource_of("AWS::IAM::ManagedPolicy", PolicyDocument=text, Roles=[{"Ref": "Other"}]),
+        Other=role,
+    ).resources
+    iam.create_role(RoleName="outside", AssumeRolePolicyDocument=json.dumps(TRUST))
+    name, policy = (made.get(of_stack, of_stack) for of_stack in (holder, of))
+    if kind == "attached":
+        given = {"RoleName": name, "PolicyArn": policy}
+        iam.attach_role_policy(**given)
+    else:
+        given = {"RoleName": name, "PolicyName": policy}
+        iam.put_role_policy(**given, PolicyDocument=json.dumps(text))
+    with pytest.raises(DeploymentFailed, match=words):
+        stack.delete()
+    assert (attached if kind == "attached" else inline)(aws, name)
+    (iam.detach_role_policy if kind == "attached" else iam.delete_role_policy)(**given)
+    stack.delete()
+    iam.delete_role(RoleName="outside")

@@ -15,6 +15,7 @@ _IDENTIFIERS = {
     *("aws:sourceaccount", "aws:sourceorgid", "aws:sourcevpc", "aws:sourcevpce", "aws:userid"),
     *("aws:vpceaccount", "aws:vpceorgid"),
 }
+_PRINCIPALS = {"Principal", "NotPrincipal"}
 _LETTER = re.compile(r"\$\{[*?$]\}")  # a wildcard that is none
 _WILDCARD = re.compile(r"[*?]")
 _ALONE = re.compile(r"(?<![^*?]{6})[*?](?![^*?]{6})")
@@ -34,7 +35,7 @@ def problems_of_endpoint_policy(text: str) -> Iterator[str]:
         yield f"Syntax error at position ({error.lineno},{error.colno})"
         return
     for statement in _statements(document):
-        if not statement.keys() & {"Principal", "NotPrincipal"}:
+        if not statement.keys() & _PRINCIPALS:
             yield "It must contain a Principal element"
         for arn in _resources(statement):
             yield from _problems_of_text("", "", arn)
@@ -56,6 +57,40 @@ def _problems_of_text(operator: str, key: str, value: str) -> Iterator[str]:
             f"Condition key {key} with value {value} has fewer than six characters beside a "
             "wildcard: it is at risk of NO_WILDCARD"
         )
+
+
+def problems_of_trust_policy(document: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a role's trust policy has that it cannot have, or lacks.
+
+    Source: IAM user guide, "AWS JSON policy elements: Principal", which a role's trust policy must
+    have; the words are those that IAM was seen to use.
+    """
+    for statement in _statements(document):
+        if statement.keys() & {"Resource", "NotResource"}:
+            yield "Has prohibited field Resource"
+        if not statement.keys() & _PRINCIPALS:
+            yield "Missing required field Principal"
+        actions = as_texts(statement.get("Action", statement.get("NotAction", [])))
+        if not all(action.lower().startswith("sts:") for action in actions):
+            yield "AssumeRole policy may only specify STS AssumeRole actions."
+
+
+def names_principal(document: Mapping[str, Any]) -> bool:
+    """Say whether a statement is about principals, as no identity's policy is."""
+    return any(statement.keys() & _PRINCIPALS for statement in _statements(document))
+
+
+def aws_principals(document: Mapping[str, Any]) -> Iterator[str]:
+    """Give the accounts, users, roles and sessions that a document names."""
+    for statement in _statements(document):
+        for element in _PRINCIPALS & statement.keys():
+            named = statement[element]
+            yield from as_texts(named.get("AWS", [])) if isinstance(named, dict) else ()
+
+
+def size_of(text: str) -> int:
+    """Count the characters of a policy as IAM does: "IAM doesn't count white space"."""
+    return len("".join(text.split()))
 
 
 def incomplete_arns(document: Mapping[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ _OF_ORGANIZATION = "OrganizationAccountAccessRole"
 
 https://docs.aws.amazon.com/organizations/latest/userguide/orgs_manage_accounts_access.html
 """
+_OF_IAM = re.compile(r"arn:[\w-]+:iam::(\d{12}):((?:role|user|group)/.*)")
 _RENEWED = timedelta(minutes=15)  # how long before its end a service's session is replaced
 
 
@@ -109,6 +111,20 @@ def role_of(arn: str) -> tuple[Any, Any]:
 
 def role_exists(arn: str) -> bool:
     return role_of(arn)[0] is not None
+
+
+def principal_exists(name: str) -> bool:
+    """Whether there is what an ARN names, if it names a user or role of an account that is used here.
+
+    Source: IAM user guide, "AWS JSON policy elements: Principal". Of other accounts nobody can tell.
+    """
+    match = _OF_IAM.fullmatch(name)
+    if match is None or match[1] not in models.iam_backends:
+        return True
+    backend = models.iam_backends[match[1]]["aws"]
+    principals = [*backend.roles.values(), *backend.users.values()]
+    is_organizations = match[2] == f"role/{_OF_ORGANIZATION}" and match[1] != ACCOUNT
+    return is_organizations or name in {principal.arn for principal in principals}
 
 
 def longest_session(arn: str) -> int:

@@ -62,8 +62,14 @@ class Role(ResourceType):
             at.client("iam").delete_role_policy(RoleName=role, PolicyName=policy)
 
     def delete(self, at: Place, existing: Existing) -> None:
+        """Remove what the template gave the role: with more, IAM refuses to delete it.
+
+        Seen: https://github.com/aws/aws-parallelcluster/issues/4031, convox/rack#2672.
+        """
         role = existing.physical_id
-        self._remove(at, role, at.client("iam").list_role_policies(RoleName=role)["PolicyNames"])
+        own = {policy["PolicyName"] for policy in existing.properties.get("Policies") or []}
+        names = at.client("iam").list_role_policies(RoleName=role)["PolicyNames"]
+        self._remove(at, role, own.intersection(names))
         super().delete(at, existing)
 
 

@@ -148,10 +148,12 @@ class Members:
             self._remove(client, key, {**known, **old}, gone)
 
     def empty(self, client: Any, key: Known, known: Known) -> None:
-        """Remove all that there are, before the resource is deleted."""
+        """Remove those of the template that there are, before the resource is deleted."""
         if self.items:
             there = {**known, **(self.listed.run(client, known, key) if self.listed else {})}
-            self._remove(client, key, known, filled(self.items, there) or [])
+            own = [self._identity(item) for item in known.get(self.of) or []]
+            found = filled(self.items, there) or []
+            self._remove(client, key, known, [i for i in found if self._identity(i) in own])
 
     def _remove(self, client: Any, key: Known, known: Known, items: list[Any]) -> None:
         if self.remove is not None:
