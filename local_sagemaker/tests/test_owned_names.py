@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 from roles_under_test import allow, document, trust
-from stacks_under_test import resource_of
+from stacks_under_test import TRUST, resource_of
 
 from local_sagemaker import DeploymentFailed, delete_stack, deploy_template
 
@@ -23,7 +24,7 @@ def policy(name, role):
 @pytest.fixture
 def role(aws):
     iam = aws.client("iam")
-    iam.create_role(RoleName="shared", AssumeRolePolicyDocument="{}")
+    iam.create_role(RoleName="shared", AssumeRolePolicyDocument=json.dumps(TRUST))
     yield "shared"
     for name in iam.list_role_policies(RoleName="shared")["PolicyNames"]:
         iam.delete_role_policy(RoleName="shared", PolicyName=name)
