@@ -312,3 +312,123 @@ def test_names_of_groups(aws, name, code):
     finally:
         ec2.delete_security_group(GroupId=made)
         ec2.delete_vpc(VpcId=vpc)
+
+
+def test_the_default_group_is_not_deleted(aws):
+    """VPC user guide, "Default security groups for your VPCs"."""
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
+    of_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
+    (group,) = ec2.describe_security_groups(Filters=of_vpc)["SecurityGroups"]
+    assert refusal(ec2.delete_security_group, GroupId=group["GroupId"])[0] == "CannotDelete"
+    assert ec2.describe_security_groups(Filters=of_vpc)["SecurityGroups"] == [group]
+    ec2.delete_vpc(VpcId=vpc)
+
+
+@pytest.mark.parametrize("direction", ["ingress", "egress"])
+def test_a_rule_names_a_group_of_its_own_or_a_peer_vpc(aws, direction):
+    """VPC user guide, "Security group rules"; a rule that has become stale can go."""
+    ec2 = aws.client("ec2")
+    vpcs = [ec2.create_vpc(CidrBlock=f"10.{n}.0.0/16")["Vpc"]["VpcId"] for n in (20, 21)]
+    groups = [
+        ec2.create_security_group(GroupName="g", Description="d", VpcId=vpc)["GroupId"]
+        for vpc in vpcs
+    ]
+    rule = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
+    other = {**rule, "UserIdGroupPairs": [{"GroupId": groups[1]}]}
+    given = {"GroupId": groups[0], "IpPermissions": [other]}
+    authorize = getattr(ec2, f"authorize_security_group_{direction}")
+    told = (
+        "InvalidGroup.NotFound",
+        "You have specified two resources that belong to different networks.",
+    )
+    peers = {"VpcId": vpcs[1], "PeerVpcId": vpcs[0]}
+    peering = ec2.create_vpc_peering_connection(**peers)["VpcPeeringConnection"]
+    identity = {"VpcPeeringConnectionId": peering["VpcPeeringConnectionId"]}
+    assert refusal(authorize, **given) == told  # until the peering is accepted
+    assert rules(aws, groups[0], "ingress") == set()
+    ec2.accept_vpc_peering_connection(**identity)
+    authorize(**given)
+    ec2.delete_vpc_peering_connection(**identity)
+    getattr(ec2, f"revoke_security_group_{direction}")(**given)
+    assert refusal(authorize, **given) == told
+    for group, vpc in zip(groups, vpcs, strict=True):
+        ec2.delete_security_group(GroupId=group)
+        ec2.delete_vpc(VpcId=vpc)
+
+
+@pytest.mark.parametrize("direction", ["Ingress", "Egress"])
+def test_a_rule_of_a_stack_that_no_network_has(stack, vpc, direction):
+    """As by the API: a group of another VPC, and ports that end before they start."""
+    peer = {"Ingress": "Source", "Egress": "Destination"}[direction]
+    others = {
+        "Vpc": vpc,
+        "OtherVpc": vpc,
+        "Group": resource_of(GROUP, GroupDescription="x", **VPC),
+        "Other": resource_of(GROUP, GroupDescription="x", VpcId={"Ref": "OtherVpc"}),
+    }
+    rule = {"GroupId": {"Ref": "Group"}, "IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
+    kind = f"{GROUP}{direction}"
+    foreign = {**rule, f"{peer}SecurityGroupId": {"Ref": "Other"}}
+    assert "different networks" in stack.refusal(kind, foreign, **others)
+    stack.delete()
+    backwards = {**rule, "FromPort": 444, "CidrIp": "10.0.0.0/16"}
+    assert "InvalidParameterValue" in stack.refusal(kind, backwards, **others)
+
+
+def test_a_route_table_has_one_gateway_endpoint_of_a_service(aws, stack, vpc):
+    """PrivateLink guide, "Gateway endpoints"; EC2's words: https://github.com/eksctl-io/eksctl/issues/4377."""
+    ec2 = aws.client("ec2")
+    network = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
+    one, two = (
+        ec2.create_route_table(VpcId=network)["RouteTable"]["RouteTableId"] for _ in range(2)
+    )
+    place = {"VpcId": network, "ServiceName": "com.amazonaws.us-east-1.s3"}
+
+    def link(service: str, *tables: str) -> str:
+        given = {**place, "ServiceName": f"com.amazonaws.us-east-1.{service}"}
+        made = ec2.create_vpc_endpoint(**given, RouteTableIds=list(tables))
+        return made["VpcEndpoint"]["VpcEndpointId"]
+
+    links = [link("s3", one), link("dynamodb", one)]
+    code, words = refusal(ec2.create_vpc_endpoint, **place, RouteTableIds=[two, one])
+    assert (code, f"route table {one} already has a route" in words) == ("RouteAlreadyExists", True)
+    links.append(link("s3", two))  # of the refused endpoint nothing is left
+    changed = {"VpcEndpointId": links[-1], "AddRouteTableIds": [one]}
+    assert refusal(ec2.modify_vpc_endpoint, **changed)[0] == "RouteAlreadyExists"
+    ec2.delete_vpc_endpoints(VpcEndpointIds=links[:1])
+    ec2.modify_vpc_endpoint(**changed)
+    ec2.delete_vpc_endpoints(VpcEndpointIds=links[1:])
+    for table in (one, two):
+        ec2.delete_route_table(RouteTableId=table)
+    ec2.delete_vpc(VpcId=network)
+
+    stated = {**VPC, "ServiceName": place["ServiceName"], "RouteTableIds": [{"Ref": "Table"}]}
+    first = resource_of("AWS::EC2::VPCEndpoint", **stated)
+    table = resource_of("AWS::EC2::RouteTable", **VPC)
+    kept = {"Vpc": vpc, "Table": table, "First": first}
+    stack.of(**kept)
+    failed = stack.of(**kept, Second=first, expect_failure=True)
+    assert "RouteAlreadyExists" in str(failed.failure_reason)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("Gateway", {"AddSecurityGroupIds": ["sg-1"]}),
+        ("Gateway", {"AddSubnetIds": ["subnet-1"]}),
+        ("Gateway", {"PrivateDnsEnabled": True}),
+        ("Interface", {"AddRouteTableIds": ["rtb-1"]}),
+    ],
+)
+def test_an_endpoint_is_not_changed_to_what_its_type_does_not_have(aws, kind, change):
+    """API reference, ModifyVpcEndpoint: "(Interface endpoint)", "(Gateway endpoint)"."""
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
+    given = {"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.s3", "VpcEndpointType": kind}
+    link = ec2.create_vpc_endpoint(**given, PrivateDnsEnabled=False)["VpcEndpoint"]["VpcEndpointId"]
+    modify = ec2.modify_vpc_endpoint
+    assert refusal(modify, VpcEndpointId=link, **change)[0] == "InvalidParameter"
+    modify(VpcEndpointId=link, PrivateDnsEnabled=False)
+    ec2.delete_vpc_endpoints(VpcEndpointIds=[link])
+    ec2.delete_vpc(VpcId=vpc)

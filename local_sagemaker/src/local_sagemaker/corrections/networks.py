@@ -13,8 +13,9 @@ from typing import Any
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
 from moto.ec2.models import EC2Backend, ec2_backends
-from moto.ec2.models.security_groups import SecurityGroupRule
+from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupRule
 from moto.ec2.models.vpcs import VPCEndPoint
+from moto.ec2.responses.security_groups import SecurityGroups
 from moto.ec2.responses.vpcs import VPCs
 from moto.ec2.utils import random_vpc_ep_id
 from moto.iam.models import IAMBackend
@@ -119,6 +120,22 @@ def delete_security_group(
     return original(self, name, group_id)
 
 
+@around(SecurityGroups, "delete_security_group")
+def delete_group_by_request(original: Callable[..., Any], self: Any) -> Any:
+    """Refuse a VPC's default group, which goes with its VPC.
+
+    https://docs.aws.amazon.com/vpc/latest/userguide/default-security-group.html
+    """
+    named = self._get_param("GroupId") or self._get_param("GroupName")
+    group = self.ec2_backend.get_security_group_by_name_or_id(named)
+    if group is not None and group.is_default:
+        raise EC2ClientError(
+            "CannotDelete",
+            f'the specified group: "{group.id}" name: "default" cannot be deleted by a user',
+        )
+    return original(self)
+
+
 def _groups(backend: Any, vpc_id: str | None = None) -> list[Any]:
     groups = [group for groups in [*backend.groups.values()] for group in [*groups.values()]]
     return [group for group in groups if vpc_id in (None, group.vpc_id)]
@@ -154,6 +171,31 @@ def rule_of_group(
     """Take a protocol without ports, of which moto makes numbers: all of them are meant."""
     ports = ["-1" if port is None else port for port in (from_port, to_port)]
     original(self, ec2_backend, ip_protocol, group_id, *ports, *rest, **more)
+
+
+@around(SecurityGroup, "add_ingress_rule", "add_egress_rule")
+def add_rule(original: Callable[..., Any], self: Any, rule: Any) -> Any:
+    """Refuse a range of ports that ends before it starts, and a group of a VPC that is not peered."""
+    # API reference, IpPermission, FromPort: "the start of the port range"; the words are ours.
+    if rule.ip_protocol in ("tcp", "udp") and rule.from_port > rule.to_port:
+        raise EC2ClientError(
+            "InvalidParameterValue", f"Invalid TCP/UDP port range ({rule.from_port}:{rule.to_port})"
+        )
+    # A rule names a group of the same VPC, or of a peer VPC:
+    # https://docs.aws.amazon.com/vpc/latest/userguide/security-group-rules.html
+    peer = self.ec2_backend.get_security_group_from_id(rule.source_group.get("GroupId"))
+    vpcs = {self.vpc_id, peer.vpc_id if peer else self.vpc_id}
+    peered = [
+        {connection.vpc.id, connection.peer_vpc.id}
+        for connection in [*self.ec2_backend.vpc_pcxs.values()]
+        if connection._status.code == "active"
+    ]
+    if len(vpcs) > 1 and vpcs not in peered:
+        raise EC2ClientError(
+            "InvalidGroup.NotFound",
+            "You have specified two resources that belong to different networks.",
+        )
+    return original(self, rule)
 
 
 @around(EC2Backend)
@@ -331,6 +373,7 @@ def _create(
         lists = self.managed_prefix_lists.values()
         found = (each.id for each in lists if each.prefix_list_name == service_name)
         endpoint.destination_prefix_list_id = next(found, None)
+        _check_route_tables(self, endpoint, route_table_ids or [])
         # Registered first: a route is only accepted to an endpoint that exists.
         self.vpc_end_points[endpoint.id] = endpoint
         for route_table_id in route_table_ids or []:
@@ -410,6 +453,24 @@ def _write_dns_entries(backend: Any, endpoint: Any) -> None:
     endpoint.dns_entries = entries
 
 
+def _check_route_tables(backend: Any, endpoint: Any, route_table_ids: list[str]) -> None:
+    """Refuse a table that has a route to the service: a table has one endpoint of it only.
+
+    https://docs.aws.amazon.com/vpc/latest/privatelink/gateway-endpoints.html; seen in
+    https://github.com/eksctl-io/eksctl/issues/4377.
+    """
+    service = endpoint.destination_prefix_list_id
+    for route_table_id in route_table_ids:
+        routes = backend.get_route_table(route_table_id).routes
+        lists = (route.destination_prefix_list for route in routes)
+        if service in {prefix_list.id for prefix_list in lists if prefix_list}:
+            raise EC2ClientError(
+                "RouteAlreadyExists",
+                f"route table {route_table_id} already has a route with "
+                f"destination-prefix-list-id {service}",
+            )
+
+
 def _add_route_table(backend: Any, endpoint: Any, route_table_id: str) -> None:
     endpoint.route_table_ids.append(route_table_id)
     if endpoint.destination_prefix_list_id:
@@ -421,10 +482,21 @@ def _add_route_table(backend: Any, endpoint: Any, route_table_id: str) -> None:
         )
 
 
+_NOT_OF = {
+    "Gateway": ("AddSecurityGroupIds", "AddSubnetIds", "PrivateDnsEnabled"),
+    "Interface": ("AddRouteTableIds",),
+}
+"""What ModifyVpcEndpoint takes of the other type only; source: API reference. The words are ours."""
+
+
 def _modify(self: Any) -> ActionResult:
     backend = self.ec2_backend
     endpoint = backend.describe_vpc_endpoints([self._get_param("VpcEndpointId")])[0]
     check_endpoint_policy(self._get_param("PolicyDocument"))
+    for name in _NOT_OF.get(endpoint.vpc_endpoint_type, ()):
+        if str(self._get_param(name, "")).lower() not in ("", "[]", "false"):
+            words = f"{name} is not for an endpoint of the type {endpoint.vpc_endpoint_type}"
+            raise EC2ClientError("InvalidParameter", words)
     if self._get_bool_param("ResetPolicy"):
         endpoint.policy_document = json.dumps(VPCEndPoint.DEFAULT_POLICY)
     if self._get_param("PolicyDocument"):
@@ -442,7 +514,9 @@ def _modify(self: Any) -> ActionResult:
         endpoint.route_table_ids.remove(route_table_id)
         if endpoint.destination_prefix_list_id:
             backend.delete_route(route_table_id, endpoint.destination_prefix_list_id)
-    for route_table_id in self._get_param("AddRouteTableIds", []):
+    added_tables = self._get_param("AddRouteTableIds", [])
+    _check_route_tables(backend, endpoint, added_tables)
+    for route_table_id in added_tables:
         _add_route_table(backend, endpoint, route_table_id)
     gone = self._get_param("RemoveSecurityGroupIds", [])
     groups = [group for group in endpoint.security_group_ids if group not in gone]
