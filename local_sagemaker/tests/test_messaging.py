@@ -148,8 +148,8 @@ class Receiver:
         self.url = self.sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
         self.arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"
 
-    def let_in(self, service: str, source: str) -> None:
-        condition = {"ArnLike": {"aws:SourceArn": source}}
+    def let_in(self, service: str, source: str, key: str = "aws:SourceArn") -> None:
+        condition = {"ArnLike": {key: source}}
         principal = {"Service": f"{service}.amazonaws.com"}
         policy = document(
             allow("sqs:SendMessage", self.arn, Principal=principal, Condition=condition)
@@ -176,6 +176,8 @@ def test_a_topic_delivers_to_a_queue_that_lets_it_in(aws):
     assert delivered() == 0
     receiver.let_in("s3", topic)
     assert delivered() == 0
+    receiver.let_in("sns", topic, "aws:Unknown")
+    assert refusal(sns.publish, TopicArn=topic, Message="m")[0] == "NotEmulated"
     receiver.let_in("sns", topic)
     assert delivered() == 1
 

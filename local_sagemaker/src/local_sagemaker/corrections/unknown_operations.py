@@ -12,6 +12,7 @@ from moto.ecr.responses import ECRResponse
 from moto.iam.models import IAMBackend
 
 from .. import protocols
+from ..permissions.evaluator import NotJudged
 from ..permissions.principals import aws_managed_policy
 from ..protocols import ServiceError
 from .replacing import around
@@ -28,6 +29,10 @@ def call_action(original: Callable[[Any], Any], self: Any) -> Any:
         refusal = ServiceError(
             f"{self.service_name}:{self._get_action()} is not emulated by the local AWS",
             "InvalidAction",
+        )
+    except NotJudged as unknown:
+        refusal = ServiceError(
+            f"The local AWS cannot judge this request: it does not know {unknown}.", "NotEmulated"
         )
     except Exception as error:
         logger.exception("%s:%s", self.service_name, self._get_action())
