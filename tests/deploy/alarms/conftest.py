@@ -107,10 +107,18 @@ class World:
         self.aws = aws
         self.cloudwatch = aws.client("cloudwatch")
         self.topic = aws.client("sns").create_topic(Name="Paging")["TopicArn"]
-        self.queue = aws.client("sqs").create_queue(QueueName="Paging")["QueueUrl"]
-        aws.client("sns").subscribe(
-            TopicArn=self.topic, Protocol="sqs", Endpoint=self.topic.replace(":sns:", ":sqs:")
-        )
+        queue = self.topic.replace(":sns:", ":sqs:")
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": "sns.amazonaws.com"},
+            "Action": "sqs:SendMessage",
+            "Resource": queue,
+            "Condition": {"ArnEquals": {"aws:SourceArn": self.topic}},
+        }
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        sqs = aws.client("sqs")
+        self.queue = sqs.create_queue(QueueName="Paging", Attributes={"Policy": policy})["QueueUrl"]
+        aws.client("sns").subscribe(TopicArn=self.topic, Protocol="sqs", Endpoint=queue)
         self.times = (
             datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=30 * n) for n in itertools.count()
         )
