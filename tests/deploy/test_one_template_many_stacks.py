@@ -8,13 +8,19 @@ from typing import Any
 
 import pytest
 from aws_cdk import DefaultStackSynthesizer
+from roles_under_test import give_role
 
 from local_sagemaker import DeployedStack, LocalAws, delete_stack, deploy_template
 from low_latency_endpoint import AlarmOptions, LatencyTarget, LowLatencyEndpoint
+from low_latency_endpoint.operate.preflight.deploying_role import (
+    DeploymentPlace,
+    deploying_statements,
+)
 from low_latency_endpoint.plan.launched_names import as_named
-from tests.deploy.small_stacks import container, network_in, stack_in, synthesised
+from tests.deploy.small_stacks import ACCOUNT, REGION, container, network_in, stack_in, synthesised
 
 OWN = "Serving"
+CASES = {"roles", "network", "links", "objectives"}
 FURTHER = ("SC-123456789012-pp-UpperCase", "x" * 120)
 
 
@@ -47,6 +53,19 @@ def endpoints(aws: LocalAws) -> dict[str, str]:
     return {endpoint["EndpointName"]: endpoint["EndpointStatus"] for endpoint in listed}
 
 
+def launching_role(aws: LocalAws, stack_name: str) -> str:
+    """A role for CloudFormation with what docs/reference/deploying-role.md lists for such a stack."""
+    # CloudFormation shortens a stack's name in those of roles and functions.
+    place = DeploymentPlace(f"{stack_name[:20]}*", ACCOUNT, REGION)
+    statements = [
+        statement.in_policy(place)
+        for statement in deploying_statements()
+        if not statement.when or CASES.intersection(statement.when)
+    ]
+    name = f"launches-{stack_name[:20]}"
+    return give_role(aws, name, *statements, services=("cloudformation",))
+
+
 def watched(aws: LocalAws, stack: DeployedStack) -> set[str]:
     """The endpoints that the stack's alarms watch."""
     alarms = aws.client("cloudwatch").describe_alarms(
@@ -59,7 +78,10 @@ def watched(aws: LocalAws, stack: DeployedStack) -> set[str]:
 
 def test_each_launch_has_an_endpoint_of_its_own(aws, template):
     """``aws cloudformation deploy --stack-name``, Service Catalog and StackSets choose the name."""
-    launched = [deploy_template(aws, template, name) for name in (OWN, *FURTHER)]
+    launched = [
+        deploy_template(aws, template, name, role_arn=launching_role(aws, name))
+        for name in (OWN, *FURTHER)
+    ]
     for stack in launched:
         (name,) = watched(aws, stack)
         assert name == name.lower()
