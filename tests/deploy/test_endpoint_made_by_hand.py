@@ -8,6 +8,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from roles_under_test import give_role
 
 from local_sagemaker import DeploymentFailed, LocalAws, delete_stack, deploy_template
 from low_latency_endpoint import (
@@ -17,7 +18,13 @@ from low_latency_endpoint import (
     LatencyAlarms,
     VariantAttributes,
 )
+from low_latency_endpoint.operate.preflight.deploying_role import (
+    DeploymentPlace,
+    deploying_statements,
+)
 from tests.deploy.small_stacks import (
+    ACCOUNT,
+    REGION,
     REGISTRY,
     endpoint_in,
     model_in,
@@ -86,9 +93,12 @@ def most_instances(aws: LocalAws) -> list[int]:
 
 def test_a_stack_around_the_endpoint_is_deployed_updated_and_deleted(by_hand, tmp_path):
     before = described(by_hand)
-    deploy_template(by_hand, around(tmp_path / "first", 6), "OnCall")
+    place = DeploymentPlace("OnCall", ACCOUNT, REGION)
+    needed = [one.in_policy(place) for one in deploying_statements() if not one.when]
+    role = give_role(by_hand, "deploys", *needed, services=("cloudformation",))
+    deploy_template(by_hand, around(tmp_path / "first", 6), "OnCall", role_arn=role)
     assert most_instances(by_hand) == [6]
-    deploy_template(by_hand, around(tmp_path / "second", 8), "OnCall")
+    deploy_template(by_hand, around(tmp_path / "second", 8), "OnCall", role_arn=role)
     assert most_instances(by_hand) == [8]
     delete_stack(by_hand, "OnCall")
     assert most_instances(by_hand) == []
