@@ -18,6 +18,13 @@ from local_sagemaker import LocalAws
 ALLOW = document(allow("*", Sid="mine", Principal="*"))
 
 
+@pytest.fixture(autouse=True)
+def nothing_left(aws):
+    """Other tests list queues and subscriptions."""
+    yield
+    aws.reset()
+
+
 def test_topic_with_inline_subscriptions(aws, stack):
     sns = aws.client("sns")
 
