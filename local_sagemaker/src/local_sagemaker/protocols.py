@@ -177,26 +177,29 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
             _check(shape.key, key, where, problems)
             _check(shape.value, item, f"{path}.{key}", problems)
     elif kind == "string":
-        enum = getattr(shape, "enum", None)
-        if enum and value not in (*enum, *_NOT_IN_ENUMS.get(shape.name, ())):
-            problems.append(
-                f"Value '{value}' at '{where}' failed to satisfy constraint: "
-                f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"
-            )
-        if len(value) <= _LONGEST_MATCHED and not _matches(
-            shape.metadata.get("pattern", ""), value
-        ):
-            problems.append(
-                f"Value '{value}' at '{where}' failed to satisfy constraint: Member must satisfy "
-                f"regular expression pattern: {shape.metadata['pattern']}"
-            )
-        _check_size(len(value), shape, where, value, problems)
-        for problem, code in problems_of_document(shape.name, value, where):
-            raise ServiceError(problem, code)
+        _check_text(shape, value, where, problems)
     elif kind in ("integer", "long", "float", "double"):
         if not abs(value) < (_LONG if kind in ("integer", "long") else sys.float_info.max):
             raise ServiceError(f"{where} is larger than any number here", _UNREADABLE)
         _check_size(value, shape, where, value, problems, "have value")
+
+
+def _check_text(shape: Shape, value: str, where: str, problems: list[str]) -> None:
+    """Collect what is wrong with a text, which may be a document."""
+    enum = getattr(shape, "enum", None)
+    if enum and value not in (*enum, *_NOT_IN_ENUMS.get(shape.name, ())):
+        problems.append(
+            f"Value '{value}' at '{where}' failed to satisfy constraint: "
+            f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"
+        )
+    if len(value) <= _LONGEST_MATCHED and not _matches(shape.metadata.get("pattern", ""), value):
+        problems.append(
+            f"Value '{value}' at '{where}' failed to satisfy constraint: Member must satisfy "
+            f"regular expression pattern: {shape.metadata['pattern']}"
+        )
+    _check_size(len(value), shape, where, value, problems)
+    for problem, code in problems_of_document(shape.name, value, where):
+        raise ServiceError(problem, code)
 
 
 _NOT_IN_ENUMS = {"BucketCannedACL": ("log-delivery-write",)}
