@@ -199,7 +199,9 @@ def _check_text(shape: Shape, value: str, where: str, problems: list[str]) -> No
         )
     _check_size(len(value), shape, where, value, problems)
     for problem, code in problems_of_document(shape.name, value, where):
-        raise ServiceError(problem, code)
+        if code:
+            raise ServiceError(problem, code)
+        problems.append(problem)
 
 
 _NOT_IN_ENUMS = {"BucketCannedACL": ("log-delivery-write",)}

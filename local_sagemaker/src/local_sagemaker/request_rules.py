@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -36,8 +37,13 @@ def problems_of_shape(name: str, value: Mapping[str, Any], where: str) -> Iterat
 
 def problems_of_document(name: str, text: str, where: str) -> Iterator[tuple[str, str]]:
     """Likewise of a text that is a document in JSON; of one that is none the service tells."""
-    if name in RULES and _is_json(text):
-        yield from problems_of_shape(name, json.loads(text), where)
+    if name not in RULES or not _is_json(text):
+        return
+    document = json.loads(text)
+    if isinstance(document, dict):
+        yield from problems_of_shape(name, document, where)
+    else:
+        yield f"{where} is no JSON object", ""
 
 
 def broken_rules(name: str, value: Mapping[str, Any]) -> Iterator[Rule]:
@@ -95,6 +101,14 @@ def values_at(value: Any, path: str) -> Iterator[Any]:
         yield from values_at(item, rest)
 
 
+def _number(value: Any) -> float:
+    """A number, also one that is written as text; not a number for all else, which keeps no bound."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def _size(value: Any) -> int:
     """How many bytes a value has; a map has those of its keys and values."""
     if isinstance(value, dict):
@@ -113,8 +127,8 @@ def _is_json(text: str) -> bool:
 
 
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
-    "least": lambda value, bound: float(value) >= bound,
-    "most": lambda value, bound: float(value) <= bound,
+    "least": lambda value, bound: _number(value) >= bound,
+    "most": lambda value, bound: _number(value) <= bound,
     "count": lambda value, bound: len(value) <= bound,
     "bytes": lambda value, bound: _size(value) <= bound,
     "matches": lambda value, pattern: re.fullmatch(pattern, str(value), re.DOTALL) is not None,
