@@ -366,7 +366,7 @@ def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Settin
 def _review(names: list[str], options: PlanOptions) -> None:
     """Print what settings files do to what a revision of Git has."""
     from ..settings.update.review import breaches, review_files
-    from ..settings.update.revisions import Repository
+    from ..settings.update.revisions import Repository, WorkingTree
     from .plan_changes import reviewed
 
     assert options.against is not None
@@ -375,8 +375,12 @@ def _review(names: list[str], options: PlanOptions) -> None:
     base, head = repository.commits(options.against)
     here = Path.cwd().resolve().relative_to(repository.root)
     with ExitStack() as folders:  # files are read when they are asked for
-        before = folders.enter_context(repository.extracted(base))
-        after = folders.enter_context(repository.extracted(head)) if head else repository.root
+        before = folders.enter_context(repository.files_of(base))
+        after = (
+            folders.enter_context(repository.files_of(head))
+            if head
+            else WorkingTree(repository.root)
+        )
         reviews = review_files([str(here / name) for name in names], before, after)
         if not reviews:
             raise typer.BadParameter(f"no settings file is called {', '.join(names)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from .stack import Settings
 
 
 def load_settings(
-    path: str | Path, *, without: Collection[str] = (), within: Path | None = None
+    path: str | Path, *, without: Collection[str] = (), within: Callable[[Path], bool] | None = None
 ) -> Settings:
     """Read and check a settings file.
 
@@ -31,9 +31,9 @@ def load_settings(
     without : collection of str
         Keys of the file that are passed over: whoever writes the file of prices needs none. By
         default none.
-    within : pathlib.Path or None
-        The folder, without symbolic links, beyond which no file is read: for settings of somebody
-        whom nobody knows. By default any file is.
+    within : callable or None
+        Says of each path that the file names, before it is looked at, whether it may be read: for
+        settings of somebody whom nobody knows. By default any may.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def check_text(text: str, path: str | Path) -> Settings:
 
 
 def _validated(
-    source: YamlSource, path: str, folder: Path | None, within: Path | None = None
+    source: YamlSource, path: str, folder: Path | None, within: Callable[[Path], bool] | None = None
 ) -> Settings:
     context = {"folder": folder, "within": within}
     problems = list(source.problems)
@@ -88,7 +88,7 @@ def _validated(
     return settings
 
 
-def settings_of(values: Any, context: Mapping[str, Path | None] | None = None) -> Settings:
+def settings_of(values: Any, context: Mapping[str, Any] | None = None) -> Settings:
     """The settings that a file's values make; pydantic's error has what is wrong with them."""
     return cast(Settings, model_of(Settings).model_validate(values, context=context))
 
@@ -98,9 +98,7 @@ def _is_said(place: Place, source: YamlSource) -> bool:
     return any(place[: len(broken)] == broken for broken in source.broken)
 
 
-def _of_the_rest(
-    values: Any, findings: list[Finding], context: dict[str, Path | None]
-) -> list[Finding]:
+def _of_the_rest(values: Any, findings: list[Finding], context: dict[str, Any]) -> list[Finding]:
     """What the plan has to say besides, of what is sound without settings that do not exist."""
     rest = copy.deepcopy(values)
     for place, error in findings:

@@ -164,7 +164,7 @@ def path_beside(value: str | Path, info: ValidationInfo) -> Path:
     context = info.context or {}
     path = Path(context.get("folder") or "", value)
     within = context.get("within")
-    if within is not None and not is_within(path, within):
+    if within is not None and not within(path):
         raise breach(OUTSIDE, got=str(value), allowed="a path within the repository")
     return path
 

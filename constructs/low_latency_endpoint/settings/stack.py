@@ -65,16 +65,10 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
         if value is None:
             continue
         if item == _FILE:
-            folder = (info.context or {}).get("folder")
             try:
-                # Without the settings file's folder nobody knows where it lies.
-                listed = read_price_file(path_beside(str(value), info)) if folder else {}
-            except ConfigurationError as error:
-                problems.append(((item,), error))
-            except BreachError as outside:
-                problems += [((item,), error) for _, error in outside.findings]
-            else:
-                prices = {**listed, **prices}
+                prices = {**_listed(str(value), info), **prices}
+            except BreachError as unread:
+                problems += [((item,), error) for _, error in unread.findings]
         elif isinstance(value, Price):
             prices[item] = value
         else:
@@ -88,6 +82,17 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
     if problems:
         raise BreachError(problems)
     return prices
+
+
+def _listed(file: str, info: ValidationInfo) -> dict[str, Price]:
+    """The prices of a file; none without the settings' folder, as nobody knows where it lies."""
+    if not (info.context or {}).get("folder"):
+        return {}
+    path = path_beside(file, info)
+    try:
+        return read_price_file(path)
+    except ConfigurationError as error:
+        raise BreachError([((), error)]) from None
 
 
 _AMOUNT = {"type": "number", "minimum": 0, "maximum": 100_000}

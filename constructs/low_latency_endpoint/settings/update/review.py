@@ -9,18 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import LowLatencyEndpointError, SettingsError
+from ...errors import ConfigurationError, LowLatencyEndpointError, SettingsError
 from ...errors.frozen import dataclass
 from ...options.option import Effect
 from ...options.rules import OUTSIDE
 from ...plan.hourly_cost import StackCost
 from ..loading import load_settings
-from ..option_models import is_within
 from ..plan_report import explain_variants
 from ..stack import Settings, region_of
 from ..stack_parts import stack_cost
 from .comparison import SettingsComparison, compare
 from .endpoint_fields import SettingDifference
+from .revisions import REVISION, Revision
 
 
 @dataclass(frozen=True)
@@ -124,45 +124,45 @@ class FileReview:
         }
 
 
-def review_files(patterns: Iterable[str], before: Path, after: Path) -> list[FileReview]:
+def review_files(patterns: Iterable[str], before: Revision, after: Revision) -> list[FileReview]:
     """Read settings files in two revisions; a moved one is compared with the former file."""
     found = [_review(path, before, after) for path in _paths(patterns, before, after)]
     return _held_against_each_other(_moved(found))
 
 
-def _paths(patterns: Iterable[str], before: Path, after: Path) -> list[str]:
+def _paths(patterns: Iterable[str], before: Revision, after: Revision) -> list[str]:
     found: dict[str, None] = {}
     for pattern in patterns:
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
             raise OUTSIDE.error(got=pattern, allowed="a path within the repository")
         if any(each in pattern for each in "*?["):
-            for folder in (after, before):
-                paths = sorted(folder.glob(pattern))
-                found |= {str(path.relative_to(folder)): None for path in paths}
+            for revision in (after, before):
+                found |= dict.fromkeys(revision.matching(pattern))
         else:
             found[str(Path(pattern))] = None
     return list(found)
 
 
-def _review(path: str, before: Path, after: Path) -> FileReview:
-    old, new = before / path, after / path
-    for file, folder in ((old, before), (new, after)):
-        if not is_within(file, folder):
+def _review(path: str, before: Revision, after: Revision) -> FileReview:
+    old, new = before.folder / path, after.folder / path
+    for file, revision in ((old, before), (new, after)):
+        if not revision.holds(file):
             raise OUTSIDE.error(got=path, allowed="a path within the repository")
     was, is_there = old.is_file(), new.is_file()
     former = settings = None
     problems: tuple[str, ...] = ()
     if was:
         try:
-            former = load_settings(old, within=before)
-        except LowLatencyEndpointError:
-            former = None
+            former = load_settings(old, within=before.holds)
+        except LowLatencyEndpointError as error:
+            _not_of_git(error)
     if is_there:
         try:
-            settings = load_settings(new, within=after)
+            settings = load_settings(new, within=after.holds)
         except SettingsError as error:
             problems = tuple(part.replace(f"{new}", path) for part in error.parts[1:])
         except LowLatencyEndpointError as error:
+            _not_of_git(error)
             problems = (str(error),)
     elif not was:
         problems = ("there is no such file, neither before nor after",)
@@ -170,12 +170,18 @@ def _review(path: str, before: Path, after: Path) -> FileReview:
         path,
         former,
         settings,
-        tuple(problem.replace(f"{after}/", "") for problem in problems),
+        tuple(problem.replace(f"{after.folder}/", "") for problem in problems),
         is_new=is_there and not was,
         is_deleted=was and not is_there,
         before_is_wrong=was and former is None,
-        folders=(before, after),
+        folders=(before.folder, after.folder),
     )
+
+
+def _not_of_git(error: LowLatencyEndpointError) -> None:
+    """Raise what Git or the disk could not do: it is no mistake of the settings."""
+    if isinstance(error, ConfigurationError) and error.code == REVISION.code:
+        raise error
 
 
 def _moved(reviews: list[FileReview]) -> list[FileReview]:

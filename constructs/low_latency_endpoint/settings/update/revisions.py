@@ -6,13 +6,16 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import field
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
-from ...errors import rule
+from ...errors import ConfigurationError, rule
 from ...errors.frozen import dataclass
+from ..option_models import is_within
 
 REVISION = rule(
     "LLE980",
@@ -23,8 +26,14 @@ REVISION = rule(
     source="https://git-scm.com/docs/gitrevisions",
 )
 _CREDENTIALS = re.compile(r"://[^/@\s]*@")
-_SETTINGS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_SETTINGS = (
+    *("--no-replace-objects", "-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.fsmonitor=false"),
+)
 _PART = 1 << 20  # bytes read at once
+_MOST_BYTES = 1 << 30  # of all files that the settings of a revision name
+_MOST_FILES = 1_000_000  # in a revision
+_NO_NAME = re.compile(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
 _LINK, _MODULE = "120000", "160000"  # modes of a symbolic link, and of another repository's commit
 
 
@@ -35,12 +44,6 @@ def is_file_name(against: str) -> bool:
     as the revision.
     """
     return against.endswith((".yaml", ".yml")) or against.startswith(("/", "."))
-
-
-class _Entry(NamedTuple):
-    mode: str
-    name: str  # of the object
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -78,54 +81,62 @@ class Repository:
         return shared.stdout.strip() if shared.returncode == 0 else before, after
 
     @contextmanager
-    def extracted(self, commit: str) -> Iterator[Path]:
-        """The files of a commit in a folder of their own, byte for byte as Git holds them.
+    def files_of(self, commit: str) -> Iterator[CommitFiles]:
+        """The files of a commit, byte for byte as Git holds them, in a folder of their own.
 
         No attribute or filter applies, which in a checkout are the other revision's.
         """
+        blobs, links = self._listed(commit)
+        folders = _parents([*blobs, *links])
+        for name in sorted(folders & (blobs.keys() | links)):
+            raise REVISION.error(
+                got=f"{commit[:10]}: {name!r} is a folder and a file or link",
+                allowed="each name once",
+            )
         with tempfile.TemporaryDirectory(prefix="low-latency-") as made:
             folder = Path(made).resolve() / "files"
             folder.mkdir()
-            try:
-                self._write(list(self._entries(commit)), folder)
-            except OSError as error:
+            yield CommitFiles(folder, self, commit, blobs, folders, links)
+
+    def _listed(self, commit: str) -> tuple[dict[str, str], set[str]]:
+        """The objects of a commit's files by path, and the paths of its links."""
+        blobs: dict[str, str] = {}
+        links: set[str] = set()
+        for mode, name, path in self._entries(commit):
+            got = f"{commit[:10]}: {path!r}"
+            if _NO_NAME.search(path):
+                raise REVISION.error(got=got, allowed="names that a checkout would write")
+            if path in blobs or path in links:
+                raise REVISION.error(got=f"{got} is there twice", allowed="each name once")
+            if mode == _LINK:
+                links.add(path)
+            elif mode != _MODULE:
+                blobs[path] = name
+            if len(blobs) + len(links) > _MOST_FILES:
                 raise REVISION.error(
-                    got=f"{commit[:10]}: {error.strerror or error}", allowed="files that fit here"
-                ) from None
-            yield folder
+                    got=f"{commit[:10]}: more files", allowed=f"at most {_MOST_FILES:,} files"
+                )
+        return blobs, links
 
-    def _entries(self, commit: str) -> Iterator[_Entry]:
-        for line in self._git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
-            if line:
-                facts, _, path = line.partition("\t")
-                mode, _, name = facts.split(" ")
-                parts = path.split("/")
-                if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
-                    raise REVISION.error(
-                        got=f"{commit[:10]}: {path!r}", allowed="names that a checkout would write"
-                    )
-                yield _Entry(mode, name, Path(*parts))
+    def _entries(self, commit: str) -> Iterator[tuple[str, str, str]]:
+        """Mode, object and path of each file, link and submodule, while Git goes on listing.
 
-    def _write(self, entries: list[_Entry], folder: Path) -> None:
-        """Links come last, so that no file is written through one."""
-        blobs = [entry for entry in entries if entry.mode != _MODULE]
-        blobs.sort(key=lambda each: each.mode == _LINK)
-        with self._started("cat-file", "--batch") as git:
-            assert git.stdin
+        A tree of few objects can list more files than fit into memory.
+        """
+        arguments = ("ls-tree", "-r", "-z", "--full-tree", commit)
+        with self.started(*arguments, stderr=subprocess.DEVNULL) as git:
             assert git.stdout
-            for mode, name, path in blobs:
-                git.stdin.write(f"{name}\n".encode())
-                git.stdin.flush()
-                target = folder / path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                size = _size(git.stdout.readline())
-                if mode == _LINK:
-                    target.symlink_to(os.fsdecode(git.stdout.read(size)))
-                else:
-                    with target.open("xb") as file:
-                        _copy(git.stdout, file, size)
-                git.stdout.read(1)  # the line's end after each object
-            git.stdin.close()
+            rest = b""
+            while part := git.stdout.read(_PART):
+                *lines, rest = (rest + part).split(b"\0")
+                for line in lines:
+                    facts, _, path = os.fsdecode(line).partition("\t")
+                    mode, _, name = facts.split(" ")
+                    yield mode, name, path
+        if git.returncode:
+            raise REVISION.error(
+                got=f"{commit[:10]}: Git does not list its files", allowed="a whole repository"
+            )
 
     def _commit(self, revision: str) -> str:
         return self._git(
@@ -143,22 +154,172 @@ class Repository:
         return done.stdout.strip()
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        with self._started(*arguments) as git:
-            out, said = (os.fsdecode(each) for each in git.communicate())
+        with self.started(*arguments) as git:
+            out, said = (os.fsdecode(text) for text in git.communicate())
         return subprocess.CompletedProcess(git.args, git.returncode, out, said)
 
-    def _started(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def started(
+        self,
+        *arguments: str,
+        stdin: IO[bytes] | int = subprocess.DEVNULL,
+        stderr: int = subprocess.PIPE,
+    ) -> subprocess.Popen[bytes]:
+        """Git with these arguments, which runs no hook and asks nobody for a password.
+
+        Objects are those that their hashes name: ``refs/replace`` puts no others in their place.
+        """
         try:
             return subprocess.Popen(
                 ["git", *_SETTINGS, *arguments],
                 cwd=self.root,
                 env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
-                stdin=subprocess.PIPE,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=stderr,
             )
         except (OSError, ValueError) as error:
             raise REVISION.error(got=str(error), allowed="a checkout with Git") from None
+
+
+@dataclass(frozen=True)
+class WorkingTree:
+    """The files of a checkout as they are."""
+
+    folder: Path  # without symbolic links
+
+    def matching(self, pattern: str) -> list[str]:
+        """The files that a pattern such as ``endpoints/*.yaml`` means, from the folder."""
+        paths = [path for path in sorted(self.folder.glob(pattern)) if not path.is_dir()]
+        return [str(path.relative_to(self.folder)) for path in paths]
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path may be read: links that stay in the repository are followed."""
+        return is_within(path, self.folder)
+
+
+@dataclass(frozen=True)
+class CommitFiles:
+    """Files of a commit, of which only those come into the folder that are asked for.
+
+    No link is ever made there, so that nothing can be written through one.
+    """
+
+    folder: Path  # without symbolic links
+    repository: Repository
+    commit: str
+    blobs: Mapping[str, str]  # the objects of files, by path
+    folders: Set[str]
+    links: Set[str]
+    written: dict[str, int] = field(default_factory=dict)  # bytes of what is there, by path
+
+    def matching(self, pattern: str) -> list[str]:
+        """The files and links that a pattern means, as :meth:`pathlib.Path.glob` reads it."""
+        wanted = Path(pattern).parts
+        paths = sorted([*self.blobs, *self.links])
+        return [path for path in paths if _matches(path.split("/"), wanted)]
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path may be read; if so, what the commit has there is in the folder now.
+
+        No symbolic link is followed: a path that is one, leads through one, or is a folder with
+        one in it may not be read.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE980`` where Git does not have what the commit names, or the disk no room for it.
+        """
+        try:
+            return path.is_relative_to(self.folder) and self._hold(path)
+        except OSError as error:
+            raise self._error(error.strerror or str(error), "files that fit here") from None
+
+    def _hold(self, path: Path) -> bool:
+        place: list[str] = []
+        for part in path.relative_to(self.folder).parts:
+            if part != "..":
+                place.append(part)
+            elif place:
+                place.pop()
+            else:
+                return False
+            name = "/".join(place)
+            if name in self.links:
+                return False
+            if name in self.folders:  # for a path that leaves it again
+                _folder_at(self.folder / name)
+        return self._bring("/".join(place))
+
+    def _bring(self, name: str) -> bool:
+        """Write a file, or all of a folder; no link is in it, or none of it is written."""
+        below = f"{name}/" if name else ""
+        if name in self.folders or not name:
+            if any(link.startswith(below) for link in self.links):
+                return False
+            wanted = [path for path in self.blobs if path.startswith(below)]
+        else:
+            wanted = [name] if name in self.blobs else []
+        self._write([path for path in wanted if path not in self.written])
+        return True
+
+    def _write(self, paths: list[str]) -> None:
+        """Read all of them in one go: Git gets the names from a file, and nobody waits for it."""
+        if not paths:
+            return
+        with tempfile.TemporaryFile() as names:
+            names.write("".join(f"{self.blobs[path]}\n" for path in paths).encode())
+            names.seek(0)
+            arguments = ("cat-file", "--batch", "--buffer")
+            with self.repository.started(*arguments, stdin=names, stderr=subprocess.DEVNULL) as git:
+                assert git.stdout
+                for path in paths:
+                    self._write_one(path, git.stdout)
+
+    def _write_one(self, path: str, git: IO[bytes]) -> None:
+        size = _size(git.readline())
+        if sum(self.written.values()) + size > _MOST_BYTES:
+            raise self._error(
+                f"the files that the settings name have more bytes, up to {path!r}",
+                f"at most {_MOST_BYTES:,} bytes",
+            )
+        target = self.folder / path
+        if target.relative_to(self.folder).parts != tuple(path.split("/")):
+            raise self._error(repr(path), "names that a checkout would write")
+        _folder_at(target.parent)
+        with target.open("xb") as file:
+            _copy(git, file, size)
+        git.read(1)  # the line's end after each object
+        self.written[path] = size
+
+    def _error(self, got: str, allowed: str) -> ConfigurationError:
+        return REVISION.error(got=f"{self.commit[:10]}: {got}", allowed=allowed)
+
+
+Revision = WorkingTree | CommitFiles
+
+
+def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a path's parts are what a pattern's parts mean; ``**`` means any folders."""
+    if not parts or not pattern:
+        return not parts and not pattern
+    if pattern[0] == "**":
+        return _matches(parts, pattern[1:]) or _matches(parts[1:], pattern)
+    return fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+
+
+def _parents(paths: Iterable[str]) -> set[str]:
+    """The folders that paths lie in."""
+    folders: set[str] = set()
+    for path in paths:
+        folder, slash, _ = path.rpartition("/")
+        while slash and folder not in folders:
+            folders.add(folder)
+            folder, slash, _ = folder.rpartition("/")
+    return folders
+
+
+def _folder_at(path: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True)
 
 
 def _size(line: bytes) -> int:

@@ -1,0 +1,322 @@
+"""What of a commit comes onto the disk: the files that settings name, and never through a link."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as runs
+from hypothesis import strategies as st
+
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.options.option import Options, alternatives, groups_in, options_of
+from low_latency_endpoint.settings import Settings
+from low_latency_endpoint.settings.update import revisions
+from low_latency_endpoint.settings.update.review import review_files
+from low_latency_endpoint.settings.update.revisions import CommitFiles, Repository, WorkingTree
+from tests.depth import examples
+
+from .conftest import SHIPPED, Check, Checkout, settings
+
+PRICES = (
+    "item,region,usd,unit,published,version,read,source\n"
+    "ml.m5.12xlarge,us-east-1,2,instance-hour,2026-09-20,1,2026-11-23,https://aws.amazon.com\n"
+)
+CONTAINER = SHIPPED["endpoints"]["sentiment"]["containers"][0]
+WARM_UP = {"payload": {"file": "payload.json", "content_type": "application/json"}}
+#: Settings that name files, by the option that does, and what is read for them.
+NAMED: dict[str, tuple[str, dict[str, str]]] = {
+    "prices": (settings({"prices": {"file": "prices.csv"}}), {"prices.csv": PRICES}),
+    "WarmUpPayload.file": (settings(warm_up=WARM_UP), {"payload.json": "1"}),
+    "ImageSettings.asset": (
+        settings(containers=[{**CONTAINER, "image": {"asset": "image"}}]),
+        {"image/Dockerfile": "FROM scratch\n", "image/below/a": "a"},
+    ),
+    "ModelDataSettings.asset": (
+        settings(containers=[{**CONTAINER, "data": {"asset": "a/../a/model.tar.gz"}}]),
+        {"a/model.tar.gz": "model"},
+    ),
+    "HuggingFaceSettings.lock": (
+        settings(hugging_face={"model": "a/b", "lock": "locked.json"}),
+        {"locked.json": "{}"},
+    ),
+}
+
+
+def groups(kind: Any, seen: set[type[Options]]) -> Iterator[type[Options]]:
+    """All classes of options that a settings file can have."""
+    for group in {*groups_in(kind), *groups_in(getattr(kind, "written", None))} - seen:
+        seen.add(group)
+        yield group
+        for option in options_of(group):
+            for below in alternatives(option.kind):
+                yield from groups(below, seen)
+
+
+def test_every_option_that_names_a_file_is_among_them() -> None:
+    """Add a case to NAMED for a new option whose kind is a path."""
+    named = {
+        f"{group.__name__}.{option.name}"
+        for group in groups(Settings, set())
+        for option in options_of(group)
+        if option.option is not None and Path in alternatives(option.kind)
+    }
+    assert named == NAMED.keys() - {"prices"}
+
+
+def files_below(folder: Path) -> dict[str, str]:
+    """The files of a folder, as no link is made there."""
+    paths = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+    assert not [path for path in paths if path.is_symlink()]
+    return {str(path.relative_to(folder)): path.read_text() for path in paths}
+
+
+@pytest.mark.parametrize("option", NAMED)
+def test_what_settings_name_is_read_and_nothing_else(checkout: Checkout, option: str) -> None:
+    text, files = NAMED[option]
+    others = {f"other-{number}": "other" for number in range(50)}
+    commit = checkout.commit({"live/endpoint.yaml": text, **below(files), **below(others)})
+    repository = Repository.around(checkout.folder)
+    with repository.files_of(commit) as there:
+        review_files(["live/endpoint.yaml"], there, WorkingTree(repository.root))
+        assert files_below(there.folder) == {"live/endpoint.yaml": text, **below(files)}
+
+
+def below(files: dict[str, str]) -> dict[str, Any]:
+    return {f"live/{name}": text for name, text in files.items()}
+
+
+@pytest.mark.parametrize("option", NAMED)
+@pytest.mark.parametrize("link", ["file", "folder"])
+def test_links_that_settings_name_are_refused(
+    check: Check, checkout: Checkout, option: str, link: str
+) -> None:
+    """Also those that stay in the repository: the same answer whatever they lead to."""
+    text, files = NAMED[option]
+    checkout.commit({f"live/{name}": content for name, content in files.items()})
+    live = checkout.folder / "live"
+    if link == "folder":
+        live.rename(checkout.folder / "kept")
+        live.symlink_to("kept")
+        text = text.replace("a/../a/model", "a/model")
+        for name in ("prices.csv", "payload.json", "a/model.tar.gz", "locked.json"):
+            text = text.replace(name, f"live/{name}")
+        text = text.replace("asset: image", "asset: live/image")
+        where = "endpoint.yaml"
+    else:
+        for name in files:
+            path = live / name
+            path.rename(path.with_name(f"kept-{path.name}"))
+            path.symlink_to(f"kept-{path.name}")
+        where = "live/endpoint.yaml"
+    base, head = checkout.pull_request({where: text})
+    answer = check(f"{base}...{head}", "--settings", where)
+    assert (answer.code, "LLE983" in answer.out) == (1, True)
+    assert "not through a symbolic link" in answer.out
+
+
+def raw_tree(checkout: Checkout, entries: list[tuple[str, str, str]]) -> str:
+    """A tree object with entries in any order, as nobody's Git would make it."""
+    content = b"".join(
+        f"{mode} {name}\0".encode() + bytes.fromhex(sha) for mode, name, sha in entries
+    )
+    return made(checkout, content, "-t", "tree", "--literally")
+
+
+def made(checkout: Checkout, content: bytes, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "hash-object", "-w", *arguments, "--stdin"],
+        cwd=checkout.folder,
+        input=content,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().strip()
+
+
+NAMES = st.sampled_from(["a", "b", "A", "..", ".", ".git", ".GIT", "x.yaml", "a\\b", "\u00e4"])
+TARGETS = st.sampled_from(["{outside}", "a", "..", "../..", "b/..", "/etc/passwd", ".", "x.yaml"])
+LEAVES = st.one_of(
+    st.tuples(st.just("100644"), NAMES, st.just("content")),
+    st.tuples(st.just("120000"), NAMES, TARGETS),
+    st.tuples(st.just("160000"), NAMES, st.just("")),
+)
+TREES: Any = st.recursive(
+    st.lists(LEAVES, max_size=3),
+    lambda trees: st.lists(
+        st.one_of(LEAVES, st.tuples(st.just("40000"), NAMES, trees)), min_size=1, max_size=4
+    ),
+    max_leaves=10,
+)
+
+
+def tree_of(checkout: Checkout, entries: list[Any], outside: Path) -> str:
+    """The object of a drawn tree."""
+    stored = []
+    for mode, name, content in entries:
+        if mode == "40000":
+            sha = tree_of(checkout, content, outside)
+        elif mode == "160000":
+            sha = "1" * 40
+        else:
+            sha = made(checkout, content.format(outside=outside).encode())
+        stored.append((mode, name, sha))
+    return raw_tree(checkout, stored)
+
+
+def outcome(there: CommitFiles, path: str) -> bool:
+    try:
+        return there.holds(there.folder / path)
+    except ConfigurationError as error:
+        assert error.code == "LLE980"  # noqa: PT017
+        return False
+
+
+@runs(
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(entries=TREES)
+def test_no_tree_writes_outside_of_its_folder(
+    checkout: Checkout, tmp_path: Path, entries: list[Any]
+) -> None:
+    outside = tmp_path / "outside"
+    (outside / "b").mkdir(parents=True, exist_ok=True)
+    tree = tree_of(checkout, entries, outside)
+    commit = checkout.git("commit-tree", "-m", "Odd", tree)
+    paths = ["a/x.yaml", "a", "a/b", "a/../b", "..", "../x", "a/b/../..", "x.yaml", ""]
+    try:
+        with Repository.around(checkout.folder).files_of(commit) as there:
+            held = {path for path in paths if outcome(there, path)}
+            assert not held & {"..", "../x"}
+            assert set(files_below(there.folder).values()) <= {"content"}
+            assert sorted(os.listdir(there.folder.parent)) == ["files"]
+    except ConfigurationError as error:
+        assert error.code == "LLE980"  # noqa: PT017
+    assert [path.name for path in outside.rglob("*")] == ["b"]
+
+
+def test_a_link_and_a_folder_of_one_name_plant_no_link(
+    check: Check, checkout: Checkout, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = ("120000", "planted", made(checkout, b"/etc/passwd"))
+    shipped = ("100644", "endpoint.yaml", checkout.git("rev-parse", "HEAD:endpoint.yaml"))
+    through = ("120000", "l", made(checkout, str(outside).encode()))
+    folder = ("40000", "l", raw_tree(checkout, [link]))
+    for entries in ([shipped, through, folder], [shipped, folder, through]):
+        commit = checkout.git("commit-tree", "-m", "Odd", raw_tree(checkout, entries))
+        answer = check(f"main...{commit}", "--fail-on", "refused")
+        assert (answer.code, answer.err[:8]) == (2, "LLE980: ")
+        assert not list(outside.iterdir())
+
+
+def test_a_path_that_comes_twice_is_refused(check: Check, checkout: Checkout) -> None:
+    shipped = ("100644", "endpoint.yaml", checkout.git("rev-parse", "HEAD:endpoint.yaml"))
+    tree = raw_tree(checkout, [shipped, shipped])
+    answer = check(checkout.git("commit-tree", "-m", "Odd", tree))
+    assert (answer.code, "is there twice" in answer.err) == (2, True)
+
+
+def test_patterns_mean_the_same_in_a_commit_and_on_the_disk(checkout: Checkout) -> None:
+    names = [
+        "a.yaml",
+        ".b.yaml",
+        "x/a.yaml",
+        "x/y/a.yml",
+        "x/y/[z].yaml",
+        "a/x.yaml",
+        "\u00e4.yaml",
+    ]
+    files: dict[str, str | None] = dict.fromkeys(names, "1")
+    commit = checkout.commit(files)
+    repository = Repository.around(checkout.folder)
+    patterns = [
+        "*.yaml",
+        "**/*.yaml",
+        "x/**/*",
+        "x/*/*.y?ml",
+        "x/y/[[]z].yaml",
+        "./*.yaml",
+        "?.yaml",
+    ]
+    patterns += ["*", "**/x/*.yaml", "[!a]*.yaml", "x*", "x/**/a.*", "**/**/a.*", "no/*.yaml"]
+    with repository.files_of(commit) as there:
+        tree = WorkingTree(repository.root)
+        for pattern in patterns:
+            on_disk = [name for name in tree.matching(pattern) if not name.startswith(".git/")]
+            assert sorted(there.matching(pattern)) == sorted(on_disk), pattern
+
+
+def test_what_git_lacks_and_what_is_too_large_is_no_mistake_of_the_settings(
+    check: Check, checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check ends with an error, also where only a file of prices is too large."""
+    text = settings({"prices": {"file": "prices.csv"}})
+    base, head = checkout.pull_request({"endpoint.yaml": text, "prices.csv": PRICES * 100})
+    monkeypatch.setattr(revisions, "_MOST_BYTES", len(text) + 1000)
+    answer = check(f"{base}...{head}")
+    assert (answer.code, answer.err[:8], answer.out) == (2, "LLE980: ", "")
+    assert "at most" in answer.err
+    monkeypatch.undo()
+    monkeypatch.chdir(checkout.folder)
+    sha = checkout.git("rev-parse", f"{head}:prices.csv")
+    (checkout.folder / ".git/objects" / sha[:2] / sha[2:]).unlink()
+    answer = check(f"{base}...{head}")
+    assert (answer.code, answer.err[:8], "missing" in answer.err) == (2, "LLE980: ", True)
+
+
+def test_a_tree_of_more_files_than_anybody_has_ends_early(
+    check: Check, checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten trees, each ten times in the next one, list ten thousand million files."""
+    tree = raw_tree(checkout, [("100644", "f", made(checkout, b"f"))])
+    for _ in range(10):
+        tree = raw_tree(checkout, [("40000", str(number), tree) for number in range(10)])
+    monkeypatch.setattr(revisions, "_MOST_FILES", 10_000)
+    answer = check(checkout.git("commit-tree", "-m", "Odd", tree))
+    assert (answer.code, "at most 10,000 files" in answer.err) == (2, True)
+
+
+def test_names_that_are_not_text_and_other_repositories_are_passed_over(
+    check: Check, checkout: Checkout
+) -> None:
+    shipped = checkout.git("rev-parse", "HEAD:endpoint.yaml")
+    content = b"".join(
+        [
+            b"100644 \xff.txt\0" + bytes.fromhex(shipped),
+            b"100644 Endpoint.yaml\0" + bytes.fromhex(shipped),
+            b"100644 endpoint.yaml\0" + bytes.fromhex(shipped),
+            b"160000 module\0" + b"\1" * 20,
+        ]
+    )
+    tree = made(checkout, content, "-t", "tree", "--literally")
+    answer = check(f"main...{checkout.git('commit-tree', '-m', 'Odd', '-p', 'main', tree)}")
+    assert (answer.code, answer.err) == (0, "")
+    assert "Nothing that is deployed changes" in answer.out
+
+
+def test_objects_are_those_that_their_hashes_name(check: Check, checkout: Checkout) -> None:
+    base, head = checkout.pull_request({"endpoint.yaml": settings(endpoint_name="mood")})
+    checkout.git("replace", head, base)
+    data = json.loads(check(f"{base}...{head}", "--json").out)
+    assert [file["effect"] for file in data["files"]] == ["replaced"]
+
+
+def test_what_was_read_is_gone_afterwards(
+    check: Check, checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    assert check("main").code == 0
+    assert not list(temporary.iterdir())
