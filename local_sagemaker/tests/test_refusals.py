@@ -6,7 +6,7 @@ import pytest
 from signed_requests import refusal
 from stacks_under_test import TRUST
 
-from local_sagemaker.resources.calls import PropertyNotEmulated, coerce
+from local_sagemaker.resources.calls import PropertyNotEmulated, agrees, coerce
 from local_sagemaker.resources.table import TYPES
 
 SMALLEST = "TransitionDefaultMinimumObjectSize"
@@ -135,3 +135,12 @@ def test_an_operation_that_moto_stumbles_over_is_a_failure_that_an_sdk_can_read(
     code, message = refusal(aws.client("ssm").describe_parameters, NextToken="abc")
     assert code == "InternalFailure"
     assert message.startswith("local AWS internal error: ValueError: invalid literal")
+
+
+@pytest.mark.parametrize(
+    ("stated", "found", "agree"),
+    [("007", "7", False), ("1e3", "1000", False), (30, "30", True), ("30", 30, True)],
+)
+def test_drift_compares_text_as_text(stated: object, found: object, *, agree: bool) -> None:
+    """A service may write a number as text; two texts are one or not."""
+    assert agrees({"Name": stated}, {"Name": found, "More": 1}) is agree

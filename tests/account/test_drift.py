@@ -12,6 +12,7 @@ from low_latency_endpoint.account.drift import (
     Drift,
     DriftedProperty,
     _policy_drift,
+    differences,
     stated_targets,
 )
 from low_latency_endpoint.account.stacks import StackEndpoint
@@ -30,6 +31,28 @@ def test_a_place_in_a_list_is_no_part_of_a_propertys_name() -> None:
     changed = (DriftedProperty("AlarmActions[0]", "a", "b"), DriftedProperty("A.B[1].C", 1, 2))
     drift = Drift("AWS::CloudWatch::Alarm", "", "", "PutMetricAlarm", "alarm", changed)
     assert drift.properties == {"AlarmActions", "C"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "found", "same"),
+    [
+        ("007", "7", False),
+        ("1e3", "1000", False),
+        ("1_0", "10", False),
+        ("nan", "nan", True),
+        (" 7", "7", False),
+        ("7", "7", True),
+        (7, 7.0, True),
+        (7, "7", True),
+        ("7", 7, True),
+        (7, "8", False),
+        (True, "true", True),
+        (True, False, False),
+    ],
+)
+def test_text_is_compared_as_text(stated: object, found: object, *, same: bool) -> None:
+    """Of two texts nothing says that they are numbers; beside a number a text is one."""
+    assert (not list(differences({"Name": stated}, {"Name": found}))) is same
 
 
 @pytest.mark.parametrize(

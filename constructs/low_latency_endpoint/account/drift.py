@@ -147,8 +147,11 @@ def differences(stated: Any, found: Any, path: str = "") -> Iterator[DriftedProp
 
 
 def _same(stated: Any, found: Any) -> bool:
+    """Whether two literals are one; of a number and a text, whether the text is that number."""
     if isinstance(stated, bool) or isinstance(found, bool):
         return str(stated).lower() == str(found).lower()
+    if isinstance(stated, str) and isinstance(found, str):
+        return stated == found
     try:
         return float(stated) == float(found)
     except (TypeError, ValueError):

@@ -86,6 +86,8 @@ def agrees(stated: Any, found: Any) -> bool:
         return all(agrees(value, found.get(name)) for name, value in stated.items())
     if isinstance(stated, list) and isinstance(found, list):
         return len(stated) == len(found) and all(map(agrees, stated, found))
+    if isinstance(stated, str) and isinstance(found, str):
+        return stated == found
     try:
         return float(stated) == float(found)
     except (TypeError, ValueError):
