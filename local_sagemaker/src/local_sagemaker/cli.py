@@ -121,8 +121,10 @@ def serve(
         from .model_servers import parse_model_server
         from .runtime.options import RuntimeOptions
         from .separate_process import serve_until
-        from .server import LocalAwsError
+        from .server import LocalAwsError, check_region
 
+        with _refusing("--region"):
+            check_region(region)
         with _refusing("--model-server"):
             servers = dict(parse_model_server(one) for one in model_server or ())
         with _refusing("--image"):

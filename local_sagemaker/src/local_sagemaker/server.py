@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.error
@@ -17,10 +18,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .admission import TOKEN_VARIABLE, Credentials, Session
+from .argument_kinds import check_kinds
 from .connections import ACCOUNT, ask, close_clients, new_client
 from .images import add_image
 from .leftovers import find_leftovers
-from .model_servers.specifications import ModelServer, to_document
+from .model_servers.specifications import ModelServer, to_documents
 from .processes import HeldFolder
 from .runtime.options import RuntimeOptions
 
@@ -75,6 +77,7 @@ class LocalAws:
         log_path: Path | None = None,
     ) -> LocalAws:
         """Start a local AWS in its own process; ready when this returns."""
+        options = _options(region, port, log_path, model_servers, runtime)
         folder = HeldFolder("local-aws-")
         log_path = log_path or folder.path / "server.log"
         source_root = str(Path(__file__).resolve().parents[1])
@@ -86,7 +89,7 @@ class LocalAws:
         environment["TMPDIR"] = str(folder.path)
         command = [sys.executable, "-m", "local_sagemaker.separate_process"]
         command += [region, str(port), str(log_path), str(folder.path)]
-        command.append(_options(model_servers, runtime).to_json())
+        command.append(options.to_json())
         with open(log_path, "ab", opener=_for_its_user_only) as log:
             # The child lives as long as this pipe: when this process dies, however it dies, the
             # child reads end-of-file and goes too.
@@ -145,12 +148,13 @@ class LocalAws:
         from . import serving
         from .runtime.service import Runtime
 
+        options = _options(region, port, log_path, model_servers, runtime)
         folder = HeldFolder("local-aws-")
         log_path = log_path or folder.path / "server.log"
         with contextlib.ExitStack() as starting:
             starting.callback(folder.remove)
             starting.enter_context(serving.logging_to(log_path))
-            behind = Runtime(_options(model_servers, runtime), region, folder.path)
+            behind = Runtime(options, region, folder.path)
             url = starting.enter_context(serving.serving_in_thread(port, behind))
             stop = starting.pop_all().close
         aws = cls(url, region, log_path, stop, behind.credentials)
@@ -290,7 +294,7 @@ class LocalAws:
         New instances have them; running simulated ones behave as the new ones from the next
         request on, running processes stay as they are.
         """
-        documents = {name: to_document(server) for name, server in model_servers.items()}
+        documents = to_documents(model_servers)
         self._post("/_local/runtime/model-servers", json.dumps(documents).encode())
 
     def add_model_servers(self, model_servers: Mapping[str, ModelServer]) -> dict[str, list[str]]:
@@ -299,8 +303,7 @@ class LocalAws:
         An endpoint that was created without one stays as it is: it answers with its request. Gives
         the names of the running endpoints that others are for: which `changed`, which `kept` theirs.
         """
-        documents = {name: to_document(server) for name, server in model_servers.items()}
-        body = json.dumps(documents).encode()
+        body = json.dumps(to_documents(model_servers)).encode()
         told: dict[str, list[str]] = json.loads(
             self._post("/_local/runtime/model-servers?keep=true", body)
         )
@@ -393,11 +396,37 @@ class LocalAws:
         self._post("/moto-api/reset")
 
 
+_KINDS = {
+    "region": str,
+    "port": int,
+    "log_path": Path | None,
+    "model_servers": Mapping[str, ModelServer] | None,
+    "runtime": RuntimeOptions | None,
+}
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+-\d+")
+
+
 def _options(
-    model_servers: Mapping[str, ModelServer] | None, runtime: RuntimeOptions | None
+    region: str,
+    port: int,
+    log_path: Path | None,
+    model_servers: Mapping[str, ModelServer] | None,
+    runtime: RuntimeOptions | None,
 ) -> RuntimeOptions:
+    """Check the arguments of a start, before anything is; what of them the runtime is made of."""
+    given = {"region": region, "port": port, "log_path": log_path, "runtime": runtime}
+    check_kinds(_KINDS, {**given, "model_servers": model_servers})
+    if not 0 <= port <= 65535:
+        raise ValueError(f"port is {port}, where 0 to 65535 is needed; 0 takes a free one")
+    check_region(region)
     options = runtime or RuntimeOptions()
     return dataclasses.replace(options, model_servers=model_servers) if model_servers else options
+
+
+def check_region(region: str) -> None:
+    """Refuse what is no Region's name."""
+    if not _REGION.fullmatch(region):
+        raise ValueError(f"region is {region!r}, where a Region such as us-east-1 is needed")
 
 
 def _without_aws(environment: dict[str, str]) -> dict[str, str]:

@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from ..argument_kinds import check_kinds
+
 _LAWS = ("constant", "lognormal", "gamma", "empirical")
 
 
@@ -321,6 +323,12 @@ def handlers_model_server(script: str | Path) -> CommandModelServer:
     """Serve an inference script of SageMaker's toolkits: ``model_fn``, ``predict_fn`` and so on."""
     path = Path(script).resolve()
     return CommandModelServer((sys.executable, "-m", f"{__package__}.handlers", str(path)))
+
+
+def to_documents(model_servers: Mapping[str, ModelServer]) -> dict[str, dict[str, Any]]:
+    """Write model servers by image, as another process reads them."""
+    check_kinds({"model_servers": Mapping[str, ModelServer]}, {"model_servers": model_servers})
+    return {image: to_document(server) for image, server in model_servers.items()}
 
 
 def to_document(server: ModelServer) -> dict[str, Any]:

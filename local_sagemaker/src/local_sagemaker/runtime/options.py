@@ -10,7 +10,8 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..model_servers.specifications import ModelServer, check_numbers, from_document, to_document
+from ..argument_kinds import check_kinds
+from ..model_servers.specifications import ModelServer, check_numbers, from_document, to_documents
 from ..promql.series import Histograms, Names
 from .clock import check_clock
 
@@ -118,12 +119,16 @@ class RuntimeOptions:
     seed: int | None = None  # of the random choices; by default they differ from run to run
 
     def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        # Of texts to choose from, those to choose from are the better answer.
+        kinds = {name: str if get_origin(hint) is Literal else hint for name, hint in hints.items()}
+        check_kinds(kinds, {name: getattr(self, name) for name in kinds})
         if self.routers < 1:
             raise ValueError(f"at least one router is needed: {self.routers}")
         for name in ("invocation_timeout", "stream_timeout"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0: {getattr(self, name)}")
-        for name, hint in get_type_hints(type(self)).items():
+        for name, hint in hints.items():
             choices = get_args(hint) if get_origin(hint) is Literal else ()
             if choices and getattr(self, name) not in choices:
                 raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
@@ -166,7 +171,7 @@ class RuntimeOptions:
     def to_json(self) -> str:
         """Write them for another process."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        fields["model_servers"] = {n: to_document(s) for n, s in self.model_servers.items()}
+        fields["model_servers"] = to_documents(self.model_servers)
         return json.dumps(fields)
 
     @classmethod
