@@ -114,7 +114,7 @@ def test_coercion_gives_the_apis_types_and_spelling(aws):
 @pytest.mark.parametrize(
     ("service", "operation", "request_"),
     [
-        ("service-quotas", "list_service_quotas", {"ServiceCode": "sagemaker"}),
+        ("service-quotas", "list_requested_service_quota_change_history", {}),
         ("iam", "list_service_specific_credentials", {}),
         ("sagemaker", "list_workteams", {}),
     ],

@@ -23,7 +23,7 @@ from .pages import page
 from .permissions import gate
 from .permissions.evaluator import NotJudged
 from .permissions.principals import ADMINISTRATOR, Identity
-from .permissions.requests import body_of, call_of
+from .permissions.requests import SIGNED_AS, body_of, call_of
 from .promql import http_api
 from .protocols import ServiceError
 from .runtime.forwarding import forward, is_invocation
@@ -216,7 +216,7 @@ class Application:
         path = "/" + environ.get("PATH_INFO", "").lstrip("/")
         if scope and scope[2] == http_api.SERVICE and path.startswith(http_api.PATH):
             return self._queried(environ, start_response, scope[1], path)
-        service = self._services.get(scope[2]) if scope else None
+        service = self._services.get(SIGNED_AS.get(scope[2], scope[2])) if scope else None
         if service is None or scope is None:
             return None
         target = environ.get("HTTP_X_AMZ_TARGET", "")
@@ -225,9 +225,11 @@ class Application:
             not target and protocols.service_model(service.name).metadata["protocol"] == "rest-json"
         )
         is_json = bool(target) or rest
+        body = body_of(environ)  # moto may still read it
+        if not is_json:
+            operation = protocols.queried_operation(body, environ.get("QUERY_STRING", ""))
         if not service.complete and operation not in service.operations:
             return None
-        body = body_of(environ)  # moto may still read it
         caller = Caller(scope[1], self.runtime, key, who)
         try:
             request: dict[str, Any] = {}

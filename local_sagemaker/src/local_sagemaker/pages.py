@@ -32,7 +32,9 @@ def page(
     items = answer.get(names["result_key"])
     if not items:
         return answer
-    more = {names["output_token"]: str(last)} if last < len(items) else {}
+    more: dict[str, Any] = {names["output_token"]: str(last)} if last < len(items) else {}
+    if more and "more_results" in names:
+        more[names["more_results"]] = True
     return answer | {names["result_key"]: items[first:last]} | more
 
 

@@ -54,6 +54,12 @@ class Invalid(ServiceError):
 # ------------------------------------------------------------------------------------------ query
 
 
+def queried_operation(body: bytes, query_string: str) -> str:
+    """Give the operation that a query request names; what cannot be read names none."""
+    text = body.decode("utf-8", "replace") or query_string
+    return dict(urllib.parse.parse_qsl(text)).get("Action", "")
+
+
 def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict[str, Any]]:
     """Read a query request; gives the operation's name and its parameters."""
     try:

@@ -19,6 +19,7 @@ from .permissions.service_roles import RoleLacks
 from .protocols import Invalid, ServiceError
 from .runtime.blueprints import role_of
 from .runtime.statuses import creating
+from .service_quotas import check_quota
 from .variants import (
     check_component,
     check_component_variants,
@@ -194,6 +195,7 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         **_from_config(caller, config, {}, retained=frozenset()),
     }
     check_deployment_config(request.get("DeploymentConfig"), record)
+    check_quota(caller, name, config, record)
     live = caller.runtime.is_live(caller.place, config)
     if live:
         creating(record, created)
@@ -298,6 +300,7 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         retained = frozenset({"DesiredInstanceCount", "DesiredWeight"} - excluded)
     described = _from_config(caller, config, current, retained)
     check_deployment_config(deployment, described)
+    check_quota(caller, endpoint["EndpointName"], config, described)
     if request.get("RetainDeploymentConfig"):
         deployment = endpoint["LastDeploymentConfig"]
 

@@ -30,6 +30,7 @@ from .cloudformation.api import CLOUDFORMATION
 from .cloudwatch import evaluation
 from .observability_admin import OBSERVABILITY_ADMIN
 from .permissions import principals
+from .policy_simulation import POLICY_SIMULATION
 from .resources import iam
 from .runtime.http_server import Connection, Limits, Request, listening
 from .runtime.service import Runtime
@@ -37,6 +38,7 @@ from .sagemaker_api import SAGEMAKER
 from .scaling_api import APPLICATION_AUTO_SCALING
 from .server import LocalAwsError
 from .service_level_objectives import APPLICATION_SIGNALS
+from .service_quotas import SERVICE_QUOTAS
 
 logger = logging.getLogger("local_sagemaker.requests")
 
@@ -185,7 +187,9 @@ _SERVICES = (
     CLOUDFORMATION,
     OwnService("cloudtrail", {"LookupEvents": cloudtrail.lookup_events}, complete=True),
     OBSERVABILITY_ADMIN,
+    POLICY_SIMULATION,
     SAGEMAKER,
+    SERVICE_QUOTAS,
 )
 
 # Source: S3 API reference, PutObject ("up to 5 GB in a single operation").

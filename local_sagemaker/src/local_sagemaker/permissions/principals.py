@@ -158,6 +158,20 @@ def role_identity(
     return Identity(Principal(session, account, role.arn), policies, keys, origin)
 
 
+def named_identity(arn: str) -> Identity | None:
+    """Give the role or user that an ARN names, by what its policies say now; None when there is none."""
+    if arn == ADMINISTRATOR.principal.arn:
+        return ADMINISTRATOR
+    match = _OF_IAM.fullmatch(arn)
+    if match is None or not principal_exists(arn):
+        return None
+    if match[2].startswith("role/"):
+        return role_identity(arn, "simulated")
+    backend = models.iam_backends[match[1]]["aws"]
+    user = next((user for user in backend.users.values() if user.arn == arn), None)
+    return None if user is None else _user_identity(backend, user)
+
+
 def _user_identity(backend: Any, user: Any) -> Identity:
     groups = [group for group in backend.groups.values() if user in group.users]
     documents = [found for holder in (user, *groups) for found in _documents(holder)]

@@ -214,7 +214,11 @@ _READINGS: dict[str, _Reading] = {
 }
 
 
-_SIGNED_AS = {"monitoring": "cloudwatch", "states": "stepfunctions"}
+SIGNED_AS = {
+    "monitoring": "cloudwatch",
+    "servicequotas": "service-quotas",
+    "states": "stepfunctions",
+}
 """Signing names that are not botocore's name of the service."""
 
 
@@ -258,7 +262,7 @@ def read_call(
     signed_for: str, method: str, target: str, headers: Mapping[str, str], body: bytes
 ) -> Call:
     """Read a request; NotJudged when it is none of the service's operations."""
-    service = _SIGNED_AS.get(signed_for, signed_for)
+    service = SIGNED_AS.get(signed_for, signed_for)
     path, _, query = target.partition("?")
     path = "/" + path.lstrip("/")
     if headers.get("content-encoding") == "gzip" and service != "s3":

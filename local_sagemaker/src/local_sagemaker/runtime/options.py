@@ -66,6 +66,9 @@ class RuntimeOptions:
     # the account's quota of Lambda functions that run at a time; by default an established
     # account's 1000. New accounts have 10, and let none be reserved.
     concurrent_executions: int = 1000
+    # the account's quota of each instance type "for endpoint usage", to which CreateEndpoint and
+    # UpdateEndpoint are held; by default 1000. AWS's own differ by type and account, from 0 on.
+    endpoint_instances: int = 1000
     # whether the first fleet of an endpoint has the series with EndpointConfigName too. A fleet
     # that a deployment brought in has them from its first traffic on, for good (SageMaker
     # developer guide, "Auto-Rollback Configuration and Monitoring": they "last even after the
