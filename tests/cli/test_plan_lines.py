@@ -50,12 +50,14 @@ def test_six_lines_say_what_is_deployed(lines: Run) -> None:
     assert out[:2] == ["LowLatencyEndpoint: callers in use1-az1, use1-az2", ""]
     # 1000 / (200 x 0.65) = 7.7, so eight; 200 x 0.65 x 60 = 7,800; 80 and 20 % of 200 ms; and
     # alarms on errors, CPU, memory, disk and all instances serving. 3 x 200 x 0.65 / 200 = 195 %.
-    assert out[2:14] == [
+    # 48 workers of 8 instances, each missed once in a thousand times: 384 x ln(384 x 1,000) = 4,938.
+    assert out[2:15] == [
         "number-0  ml.m5.12xlarge",
         "  Instances  8 at first, then 2 to 16 as load changes; 8 at peak",
         "  Routing    LEAST_OUTSTANDING_REQUESTS",
         "  Scaling    7,800 invocations per instance and minute, 65 % of its limit",
         "  Alarms     ModelLatency p99 160 ms; OverheadLatency Average 40 ms; 5 others",
+        "  Warm-up    4,938 requests after each deployment, sent by the stack itself",
         "  Cost       not known: low-latency prices, or --price ml.m5.12xlarge=USD",
         "  Assumed    20 % of the target is overhead; instances spread evenly; no zone",
         "             fails while 2 to 7 instances serve: of 3, 1 would remain, at up to",
@@ -90,6 +92,10 @@ def test_a_price_makes_the_cost(lines: Run) -> None:
         ),
         ({"routing": "random"}, "  Routing    RANDOM (your choice)"),
         (
+            {"warm_up": {"payload": {"text": "hello"}, "requests": 20}},
+            "  Warm-up    20 requests after each deployment, sent by the stack itself",
+        ),
+        (
             {"alarms": {"model_latency": {"p99": "150ms"}}},
             "  Alarms     ModelLatency p99 150 ms; OverheadLatency Average 40 ms; 5 others",
         ),
@@ -101,6 +107,18 @@ def test_a_price_makes_the_cost(lines: Run) -> None:
 )
 def test_the_lines_follow_the_settings(lines: Run, changes: dict[str, Any], line: str) -> None:
     assert line in lines(**changes)
+
+
+@pytest.mark.parametrize(
+    "warm_up", [None, {"payload": {"text": "hello"}, "requests": 0}], ids=["none", "no requests"]
+)
+def test_without_a_warm_up_nothing_is_said_of_it(lines: Run, warm_up: dict[str, Any]) -> None:
+    assert not [line for line in lines(warm_up=warm_up) if "Warm-up" in line]
+
+
+def test_of_several_variants_the_endpoint_s_warm_up_is_told_once(lines: Run) -> None:
+    out = lines(variants={"second": {"weight": 1}}, scaling={"enabled": False})
+    assert len([line for line in out if "Warm-up" in line]) == 1
 
 
 def test_a_name_that_is_not_stated_is_said_to_follow(lines: Run) -> None:

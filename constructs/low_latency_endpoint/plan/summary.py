@@ -23,9 +23,17 @@ DERIVED_NAME = "follows stack and key: in production state endpoint_name"
 
 
 def summary_of(
-    plan: Plan, *, alarms: str | None = None, cost: EndpointCost | None = None, named: bool = True
+    plan: Plan,
+    *,
+    alarms: str | None = None,
+    warm_up: int = 0,
+    cost: EndpointCost | None = None,
+    named: bool = True,
 ) -> tuple[SummaryLine, ...]:
-    """The six lines of an endpoint; one more for a model of the Hub, for tokens, without a name."""
+    """The six lines of an endpoint; one more for a Hub's model, tokens, a warm-up, a derived name.
+
+    ``warm_up`` is how many requests the endpoint's warm-up sends.
+    """
     return (
         *_hub_model(plan),
         SummaryLine("Instances", _instances(plan)),
@@ -35,6 +43,7 @@ def summary_of(
         SummaryLine("Routing", _routing(plan)),
         SummaryLine("Scaling", _scaling(plan)),
         SummaryLine("Alarms", _alarms(plan, alarms)),
+        *_warm_up(warm_up),
         SummaryLine("Cost", _cost(plan, cost)),
         SummaryLine("Assumed", "; ".join(_assumed(plan))),
         *(() if named else (SummaryLine("Name", DERIVED_NAME),)),
@@ -66,6 +75,14 @@ def _alarms(plan: Plan, stated: str | None) -> str:
     alarms = alarms_text(planned_thresholds(plan)) if stated is None else stated
     objective = planned_objective(plan)
     return alarms if objective is None else f"{alarms}; objective: {objective.text}"
+
+
+def _warm_up(requests: int) -> Iterator[SummaryLine]:
+    """The requests that reach the model though no caller sends them."""
+    if requests:
+        plural = "s" if requests > 1 else ""
+        text = f"{requests:,} request{plural} after each deployment, sent by the stack itself"
+        yield SummaryLine("Warm-up", text)
 
 
 def alarms_text(thresholds: Mapping[str, Mapping[str, float]], others: int = 0) -> str:

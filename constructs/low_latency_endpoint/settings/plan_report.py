@@ -37,6 +37,7 @@ from .variant_plans import (
     stated_limits,
     token_alarm_count,
     token_limits,
+    warm_up_requests,
 )
 
 LARGE_ACCELERATORS = 8
@@ -78,6 +79,7 @@ def _explained(settings: Settings, variant: PlannedVariant) -> Explanation:
         summary=summary_of(
             plan,
             alarms=alarms if variant.shadow else _alarms(settings, key, plan),
+            warm_up=warm_up_requests(settings, key) if variant.further is None else 0,
             cost=cost,
             named=variant.further is not None or settings.endpoints[key].endpoint_name is not None,
         ),

@@ -53,7 +53,13 @@ from ..plan.rights import (
 )
 from .endpoint import EndpointSettings, FurtherSettings, further_variants
 from .stack import Settings, region_of
-from .variant_plans import has_own_model, hub_models, hub_serving_of, planned_variants, warms
+from .variant_plans import (
+    has_own_model,
+    hub_models,
+    hub_serving_of,
+    planned_variants,
+    warm_up_requests,
+)
 
 _LONGEST_ENDPOINT = 63
 
@@ -92,7 +98,7 @@ def function_rights(settings: Settings, own: Own) -> Iterator[Rights]:
             yield stack.also(check, [looking_at_endpoint(stack.endpoint(key))], key)
         if endpoint.canary is not None:
             yield from _canary(stack, key)
-        if warms(settings, key):
+        if warm_up_requests(settings, key):
             yield from _warm_up(stack, key)
 
 

@@ -38,7 +38,7 @@ from .variant_plans import (
     hub_models,
     planned_variants,
     token_alarm_count,
-    warms,
+    warm_up_requests,
 )
 
 #: What CloudWatch bills for alarms that follow from a threshold alone: the number of metrics of each.
@@ -111,7 +111,7 @@ def endpoint_parts(
         alarms=sum(len(_watching(settings, endpoint, each)) for each in production),
         rollback_alarms=rollback_alarms(settings, key),
         quiet=len(production) if quiet else 0,
-        warm_up=warms(settings, key),
+        warm_up=warm_up_requests(settings, key) > 0,
         canary_zones=len(settings.client_zones.zones) if endpoint.canary else 0,
         canary_alarms=len(_of_canary(settings, endpoint, plan)),
         during_deployments=bool(warm_up and warm_up.during_deployments),

@@ -203,11 +203,11 @@ def plan_further_variant(settings: Settings, key: str, further: Further) -> Plan
     return _plan_of(request)
 
 
-def warms(settings: Settings, key: str) -> bool:
-    """Whether an endpoint is warmed up: it is asked for, and some variant takes requests."""
-    return settings.endpoints[key].warm_up is not None and any(
-        variant.plan.warm_up_requests for variant in planned_variants(settings, key)
-    )
+def warm_up_requests(settings: Settings, key: str) -> int:
+    """Requests that a deployment's warm-up sends to an endpoint, at least; 0 where none is asked for."""
+    if settings.endpoints[key].warm_up is None:
+        return 0
+    return max(variant.plan.warm_up_requests for variant in planned_variants(settings, key))
 
 
 def images_of(containers: Sequence[ContainerSettings]) -> dict[int, str]:

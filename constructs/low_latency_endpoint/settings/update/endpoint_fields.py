@@ -37,7 +37,13 @@ from ..endpoint import EndpointSettings, further_variants
 from ..option_models import duration_text
 from ..plan_report import latency_thresholds
 from ..stack import Settings
-from ..variant_plans import plan_endpoint, planned_variants, token_alarm_count, token_limits
+from ..variant_plans import (
+    plan_endpoint,
+    planned_variants,
+    token_alarm_count,
+    token_limits,
+    warm_up_requests,
+)
 
 MEANINGS = {
     Effect.NOTHING: "the stack stays as it is; only advice, simulation or commands differ",
@@ -487,7 +493,7 @@ def _warm_up(settings: Settings, key: str) -> dict[str, Any]:
     endpoint = settings.endpoints[key]
     if endpoint.warm_up is None:
         return {}
-    requests = max(variant.plan.warm_up_requests for variant in planned_variants(settings, key))
+    requests = warm_up_requests(settings, key)
     return {"requests": requests, "target": endpoint.latency and endpoint.latency.milliseconds}
 
 
