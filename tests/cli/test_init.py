@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -87,6 +89,34 @@ def test_each_template_is_whole_and_plan_takes_it(
     # A name that stays when constructs move, and a warm-up: production's.
     assert endpoint.endpoint_name
     assert endpoint.warm_up
+
+
+#: Files that are named before they are there, and what makes them.
+MADE_LATER = {
+    "cdk.context.json": "npx cdk synth",
+    "manifest.json": "npx cdk synth",
+    "result.json": "low-latency load-test",
+    "tests/template.json": "pytest",
+    "template.json": "pytest",
+}
+_FILE = re.compile(r"(?<![\w/.-])(?:[\w-]+/)*[\w.-]+\.(?:csv|json|lock|md|py|toml|txt|yaml|yml)\b")
+
+
+@pytest.mark.parametrize("template", MODELS)
+def test_no_text_names_a_file_that_the_app_has_not(run: Run, tmp_path: Path, template: str) -> None:
+    assert run("init", "--template", template, "--model-data", MODELS[template], *NEW_VPC)[0] == 0
+    texts = {name: (tmp_path / name).read_text("utf-8") for name in FILES}
+    del texts["endpoint.schema.json"]  # options' own texts, which the settings page has too
+    named = {(name, file) for name, text in texts.items() for file in _FILE.findall(text)}
+    assert {(name, file) for name, file in named if file not in FILES | MADE_LATER.keys()} == set()
+
+
+def test_requirements_name_each_extra_that_users_may_add(run: Run, tmp_path: Path) -> None:
+    run("init", "--model-data", ARCHIVE, *NEW_VPC)
+    text = (tmp_path / "requirements.txt").read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = set(project["optional-dependencies"]) - {"async-client"}  # of callers, not of the app
+    assert {extra for extra in extras if extra not in text} == set()
 
 
 def test_what_is_commented_out_is_valid_too(run: Run) -> None:
