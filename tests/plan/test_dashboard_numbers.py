@@ -1,6 +1,7 @@
 """The dashboard's graphs ask for the right numbers: the local AWS answers their queries.
 
-``UPDATE_DOCS=1 pytest tests/plan/test_dashboard_numbers.py`` draws docs/dashboard.svg anew.
+``UPDATE_DOCS=1 pytest tests/plan/test_dashboard_numbers.py`` draws docs/dashboard.svg anew, of the
+endpoint of the endpoint.yaml that ships: README shows its plan beside the picture.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from xml.etree import ElementTree
 import pytest
 
 from local_sagemaker import LocalAws
+from low_latency_endpoint.facts.instance_types import instance_facts
 from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
+from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.report.charts import PALETTE, Chart, Line, Panel
 from low_latency_endpoint.report.document import Document
 from low_latency_endpoint.report.pages import page
+from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint.settings.variant_plans import plan_endpoint
 
-PICTURE = Path(__file__).resolve().parents[2] / "docs" / "dashboard.svg"
+ROOT = Path(__file__).resolve().parents[2]
+PICTURE = ROOT / "docs" / "dashboard.svg"
 DRAWN = ("Is the target met?", "Where does the time go?", "Traffic", "Instances")
 END = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 START = END - timedelta(hours=3)
 MINUTES = 180
-BEFORE, AFTER = 8, 10  # instances, before and after the deployment at half time
+SCALING_IN = 15  # minutes for which target tracking's low alarm has to be on
 ZONES = ("us-east-1b", "us-east-1c")
 AT_ONCE = 1000  # data that PutMetricData takes
 DIMENSIONS = {"EndpointName": "sentiment", "VariantName": "primary"}
@@ -38,18 +44,28 @@ Graphs = dict[str, dict[str, list[float]]]
 
 
 @pytest.fixture(scope="module")
-def body() -> dict[str, Any]:
+def plan() -> Plan:
+    """Of the endpoint that ships."""
+    return plan_endpoint(load_settings(ROOT / "endpoint.yaml"), "sentiment")
+
+
+@pytest.fixture(scope="module")
+def body(plan: Plan) -> dict[str, Any]:
+    facts, latency = instance_facts(plan.request.serving.instance_type), plan.request.latency
+    assert facts is not None
+    assert latency is not None
+    assert plan.scaling is not None
     return dashboard_body(
         endpoint_name="sentiment",
         region="us-east-1",
-        thresholds={"p99": 160},
-        targets={"p99": 200},
+        thresholds=plan.thresholds("ModelLatency"),
+        targets=latency.milliseconds,
         variants=[
             DashboardVariant(
                 name="primary",
-                vcpus=48,
-                max_instances=16,
-                scaling_target=7800,
+                vcpus=facts.vcpus,
+                max_instances=plan.fleet.maximum,
+                scaling_target=plan.scaling.target,
                 utilization_limits={"CPU": 85, "memory": 85},
                 zones=True,
             )
@@ -58,11 +74,11 @@ def body() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def graphs(body: dict[str, Any]) -> Graphs:
+def graphs(body: dict[str, Any], plan: Plan) -> Graphs:
     """Values by graph and label: each minute of three hours."""
     with LocalAws.in_process(region="us-east-1") as aws:
         cloudwatch = aws.client("cloudwatch")
-        _put_three_hours(cloudwatch)
+        _put_three_hours(cloudwatch, plan)
         return {
             widget["properties"]["title"]: dict(_asked(cloudwatch, widget["properties"]["metrics"]))
             for widget in body["widgets"]
@@ -113,14 +129,15 @@ def test_model_and_overhead_stack_to_the_whole(body: dict[str, Any], graphs: Gra
     assert overhead[7] == pytest.approx(model[7] / 10)
 
 
-def test_traffic_is_per_second_and_instances_follow_from_it(graphs: Graphs) -> None:
+def test_traffic_is_per_second_and_instances_follow_from_it(graphs: Graphs, plan: Plan) -> None:
     (per_second, _) = graphs["Traffic"].values()
     assert per_second[0] == pytest.approx(_per_second(0))
     (load,) = graphs["What does each instance get?"].values()
     (instances,) = graphs["Instances"].values()
-    assert instances[0] == pytest.approx(BEFORE)
-    assert instances[-1] == pytest.approx(AFTER)
-    assert load[0] == pytest.approx(_per_second(0) * 60 / BEFORE)
+    # 600 a second need seven instances of 90, which is 45 % of 200; the wave's top of 950, eleven.
+    assert (instances[0], max(instances)) == (pytest.approx(7), pytest.approx(11))
+    assert plan.fleet.minimum <= min(instances) <= max(instances) <= plan.fleet.maximum
+    assert load[0] == pytest.approx(_per_second(0) * 60 / 7)
 
 
 def test_utilization_is_of_the_whole_instance(graphs: Graphs) -> None:
@@ -134,10 +151,20 @@ def test_zones_are_found_by_their_dimension(graphs: Graphs) -> None:
 
 
 def test_the_picture_in_the_docs_shows_these_graphs(body: dict[str, Any], graphs: Graphs) -> None:
+    drawn = _picture(body, graphs)
     if os.environ.get("UPDATE_DOCS"):
-        PICTURE.write_text(_picture(body, graphs), "utf-8")
-    texts = list(ElementTree.parse(PICTURE).getroot().itertext())
-    assert all(any(line in text for text in texts) for line in (*DRAWN, "alarm: p99 above 160 ms"))
+        PICTURE.write_text(drawn, "utf-8")
+    texts = _texts(PICTURE.read_text("utf-8"))
+    assert texts == _texts(drawn), f"run: UPDATE_DOCS=1 pytest {Path(__file__).relative_to(ROOT)}"
+    assert {*DRAWN, "alarm: p99 above 160 ms", "maximum, as deployed: 24"} <= set(texts)
+
+
+def _texts(picture: str) -> list[str]:
+    """What a picture says, but for its style."""
+    elements = ElementTree.fromstring(picture).iter()
+    own = (element for element in elements if not element.tag.endswith("style"))
+    texts = (text for element in own for text in (element.text, element.tail))
+    return [text.strip() for text in texts if text and text.strip()]
 
 
 def _picture(body: dict[str, Any], graphs: Graphs) -> str:
@@ -189,14 +216,22 @@ def _dimensions(values: dict[str, str]) -> list[dict[str, str]]:
     return [{"Name": name, "Value": value} for name, value in values.items()]
 
 
-def _put_three_hours(client: Any) -> None:
-    """A wave of traffic, and a deployment at half time that adds two instances."""
+def _instances(minute: int, plan: Plan) -> int:
+    """As many as scaling keeps: for the highest load of the minutes in which it does not scale in."""
+    assert plan.scaling is not None
+    recent = [_per_second(max(0, minute - ago)) for ago in range(SCALING_IN)]
+    wanted = math.ceil(max(recent) * 60 / plan.scaling.target)
+    return min(max(wanted, plan.fleet.minimum), plan.fleet.maximum)
+
+
+def _put_three_hours(client: Any, plan: Plan) -> None:
+    """A wave of traffic, instances that follow it, and a deployment at half time."""
     chance = random.Random(20)
     requests: list[dict[str, Any]] = []
     utilization: list[dict[str, Any]] = []
     for minute in range(MINUTES):
         invocations = _per_second(minute) * 60
-        instances = BEFORE if minute < MINUTES // 2 else AFTER
+        instances = _instances(minute, plan)
         slower = 2.2 if MINUTES // 2 <= minute < MINUTES // 2 + 6 else 1  # the new fleet is cold
         latencies = [slower * chance.lognormvariate(math.log(38_000), 0.42) for _ in range(120)]
 
@@ -253,4 +288,4 @@ def test_minutes_without_requests_are_a_gap_and_no_outage(body: dict[str, Any]) 
             ],
         )
         assert dict(_asked(cloudwatch, shown["metrics"])) == {"instances that serve": [8.0]}
-    assert shown["annotations"]["horizontal"][0]["label"] == "maximum, as deployed: 16"
+    assert shown["annotations"]["horizontal"][0]["label"] == "maximum, as deployed: 24"
