@@ -19,6 +19,7 @@ from ..report.document import (
     Table,
     Tone,
 )
+from ..report.numbers import readable
 from ..settings.update.endpoint_fields import MEANINGS, SettingDifference
 from ..settings.update.review import FileReview
 
@@ -202,7 +203,13 @@ def _warnings(warnings: dict[str, list[tuple[str, str]]]) -> Iterator[Part]:
 
 
 def _cost(before: StackCost, after: StackCost) -> Iterator[Part]:
-    yield Section("", [*map(Sentence, _cost_lines(before, after))])
+    used = {**before.prices, **after.prices}
+    stated = [
+        f"{item} {readable(price.usd)} ({price.origin if price.read else 'of the former settings'})"
+        for item, price in used.items()
+    ]
+    prices = [Sentence(f"Prices used: {', '.join(stated)}", "soft")] if stated else []
+    yield Section("", [*map(Sentence, _cost_lines(before, after)), *prices])
 
 
 def _cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
@@ -239,8 +246,8 @@ def _cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
         yield f"Cost of {key}, {types}, instances each hour: {', '.join(parts)}"
     missing = dict.fromkeys([*before.without_price, *after.without_price])
     yield (
-        f"In dollars it is not known, without prices of {', '.join(missing)}: low-latency prices "
-        "reads AWS's"
+        f"In dollars it is not known, without prices of {', '.join(missing)} in the former settings: "
+        "low-latency prices reads AWS's"
     )
 
 
@@ -259,6 +266,8 @@ def _both(was: Any, now: Any, form: str = "") -> str:
 
 def _measures(review: FileReview) -> Iterator[Part]:
     """Which prices and load-test results the change states anew."""
+    if review.comparison is None and review.after and review.after.prices:
+        yield f"{review.path} has no former settings to compare with: its own prices do not count"
     if review.comparison and (stated := review.comparison.changed_measures):
         yield (
             f"{review.path} changes what costs are calculated with; costs below are at the "

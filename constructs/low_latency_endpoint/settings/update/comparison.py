@@ -14,7 +14,6 @@ from ...facts.durations import seconds_of
 from ...options.deployment import DeploymentPolicy
 from ...options.option import Effect, changed, options_of
 from ...options.rules import NO_SUCH_ENDPOINT
-from ...options.variant import planned_for
 from ...plan.decisions import Explanation
 from ...plan.deployment_time import (
     deployment_time,
@@ -23,7 +22,6 @@ from ...plan.deployment_time import (
     first_part_words,
 )
 from ...plan.hourly_cost import StackCost
-from ..endpoint import EndpointSettings
 from ..option_models import duration_text
 from ..plan_report import explain_variants
 from ..stack import Settings, region_of
@@ -47,9 +45,9 @@ from .endpoint_fields import (
     differences,
     greatest,
 )
+from .former_measurements import MEASURED, as_measured_before
 from .shared_fields import SHARED_FIELDS, another_stack
 
-MEASURED = ("tps_per_instance", "concurrency_per_instance")  # by a load test
 _MOST_PRICES = 5  # more of them differ by a file of prices
 _BY_DEFAULT = Consequence(Effect.NOTHING, "what it is by default, so nothing changes")
 _SAME_CONFIGURATION = (
@@ -148,7 +146,7 @@ class SettingsComparison:
                 if key in self.keys
                 for label, found in explain_variants(each, key).items()
             }
-            for each in (self.before, self.after)
+            for each in (self.before, self.priced)
         )
         return before, after
 
@@ -184,16 +182,25 @@ class SettingsComparison:
         return found
 
     @cached_property
-    def costs(self) -> tuple[StackCost, StackCost]:
-        """What both cost for an hour, at the prices of ``before`` where it has them."""
-        return stack_cost(self.before), stack_cost(at_former_prices(self.before, self.after))
+    def priced(self) -> Settings:
+        """What ``after`` states, with the prices of ``before`` in place of its own."""
+        return at_former_prices(self.before, self.after)
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the stack comes up in another Region, where other prices hold."""
+        return region_of(self.before) != region_of(self.after)
 
     @cached_property
-    def cost_as_measured_before(self) -> StackCost:
-        """What ``after`` costs if an instance still holds what ``before`` states as measured."""
-        return stack_cost(
-            as_measured_before(self.before, at_former_prices(self.before, self.after))
-        )
+    def costs(self) -> tuple[StackCost, StackCost]:
+        """What both cost for an hour, at the prices of ``before``."""
+        return stack_cost(self.before), stack_cost(self.priced)
+
+    @cached_property
+    def cost_as_measured_before(self) -> StackCost | None:
+        """What ``after`` costs at the former load-test results; ``None`` where it states no others."""
+        measured = as_measured_before(self.before, self.priced)
+        return None if measured == self.priced else stack_cost(measured)
 
     @property
     def changed_measures(self) -> list[str]:
@@ -206,8 +213,7 @@ class SettingsComparison:
                 not setting_difference.endpoint
                 and setting_difference.path.split(".")[0] == "prices"
             )
-            or setting_difference.path
-            in ("throughput", *(f"throughput.{name}" for name in MEASURED))
+            or setting_difference.path.split(".")[-1] in ("throughput", *MEASURED)
         ]
 
     @property
@@ -334,48 +340,14 @@ def _together(
         )
 
 
-# Whoever changes a fleet could lower its price, or say that an instance holds more, in the same
-# change: a cost is compared with what was agreed on before.
+def at_former_prices(before: Settings | None, after: Settings) -> Settings:
+    """The settings with the former prices alone: whoever changes a fleet could state its price.
 
-
-def at_former_prices(before: Settings, after: Settings) -> Settings:
-    """The settings with the former prices; those of another Region say nothing here."""
-    if region_of(before) != region_of(after):
-        return after
-    return changed(after, prices={**after.prices, **before.prices})
-
-
-def as_measured_before(before: Settings, after: Settings) -> Settings:
-    """The settings with the former load-test results of instance types that stay."""
-    endpoints = {
-        key: _as_measured(before.endpoints.get(key), endpoint)
-        for key, endpoint in after.endpoints.items()
-    }
-    return changed(after, endpoints=endpoints)
-
-
-def _as_measured(before: EndpointSettings | None, after: EndpointSettings) -> EndpointSettings:
-    """The endpoint with the former results; with pools, sized for what was the slowest by them."""
-    if before is None or before.throughput is None or after.throughput is None:
-        return after
-    former = {pool.instance_type: pool.tps_per_instance for pool in before.instance_pools}
-    former[before.instance_type] = before.throughput.tps_per_instance
-    pools = [
-        replace(pool, tps_per_instance=former.get(pool.instance_type) or pool.tps_per_instance)
-        for pool in after.instance_pools
-    ]
-    instance_type = planned_for(pools).instance_type if pools else after.instance_type
-    measured = former | {pool.instance_type: pool.tps_per_instance for pool in pools}
-    throughput = after.throughput
-    tps = measured.get(instance_type)
-    if tps is not None:
-        throughput = replace(throughput, tps_per_instance=tps)
-    in_flight = before.throughput.concurrency_per_instance
-    if instance_type == before.instance_type and in_flight is not None:
-        throughput = replace(throughput, concurrency_per_instance=in_flight)
-    return replace(
-        after, instance_type=instance_type, instance_pools=tuple(pools), throughput=throughput
-    )
+    What the former settings have no price of has AWS's, or none. In another Region that is so for
+    all prices, as those of the former Region do not hold there.
+    """
+    same = before is not None and region_of(before) == region_of(after)
+    return changed(after, prices=dict(before.prices) if before and same else {})
 
 
 def deployment_words(before: Settings, after: Settings, key: str) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +19,9 @@ from ..loading import load_settings
 from ..plan_report import explain_variants
 from ..stack import Settings, region_of
 from ..stack_parts import stack_cost
-from .comparison import SettingsComparison, compare
+from .comparison import SettingsComparison, at_former_prices, compare
 from .endpoint_fields import SettingDifference
+from .former_measurements import measured_in_the_change_alone
 from .revisions import REVISION, Revision
 
 
@@ -97,11 +99,12 @@ class FileReview:
         """What both cost for an hour; nothing where there is none."""
         if self.comparison is not None:
             return self.comparison.costs
-        before, after = (
-            stack_cost(each) if each else StackCost(endpoints={})
-            for each in (self.before, self.after)
+        nothing = StackCost(endpoints={})
+        after = self.after and at_former_prices(None, self.after)
+        return (
+            stack_cost(self.before) if self.before else nothing,
+            stack_cost(after) if after else nothing,
         )
-        return before, after
 
     def to_dict(self) -> dict[str, Any]:
         """The review as JSON-safe data."""
@@ -338,37 +341,79 @@ def _effects(review: FileReview, effect: Effect) -> Iterator[str]:
 
 
 def _dearer(review: FileReview, percent: float) -> Iterator[str]:
-    """Where it costs more; where nobody knows, and the instances are others, that too."""
+    """Where it costs more; where nobody knows what more of something costs, that too."""
+    comparison = review.comparison
     if review.after is None:
         return
     before, after = review.costs
-    yield from _more(before, after, percent, "")
-    if review.comparison is not None and review.comparison.changed_measures:
-        try:
-            former = review.comparison.cost_as_measured_before
-        except LowLatencyEndpointError as error:
-            yield f"with the former load-test result the plan does not hold: {error}"
-        else:
-            yield from _more(before, former, percent, " with the former load-test result")
+    moved = comparison is not None and comparison.is_moved
+    yield from _more(before, after, percent, moved=moved)
+    if comparison is None:
+        return
+    try:
+        former = comparison.cost_as_measured_before
+    except LowLatencyEndpointError as error:
+        yield f"with the former load-test result the plan does not hold: {error}"
+    else:
+        if former is not None:
+            how = " with the former load-test result"
+            yield from _more(before, former, percent, how, moved=moved)
+    alone = [*measured_in_the_change_alone(comparison.before, comparison.after)]
+    if alone:
+        yield (
+            "what it costs is not known without a former load-test result of one "
+            f"{', one '.join(alone)}"
+        )
 
 
-def _more(before: StackCost, after: StackCost, percent: float, how: str) -> Iterator[str]:
+def _more(
+    before: StackCost, after: StackCost, percent: float, how: str = "", *, moved: bool
+) -> Iterator[str]:
+    """Where so many percent more are billed, and where more is at a price that is not known."""
     for moment in _STANDING:
         was, now = before.usd(moment), after.usd(moment)
         if was is None or now is None:
-            if _instances(before) != _instances(after):
-                missing = dict.fromkeys([*before.without_price, *after.without_price])
-                yield (
-                    f"the instances change{how}, and what that costs is not known without prices "
-                    f"of {', '.join(missing)}"
-                )
-            return
+            continue
         if now > was * (1 + percent / 100) + 0.005:  # half a cent is rounding
             yield f"{moment.replace('_', ' ')} {was:,.2f} -> {now:,.2f} US dollars per hour{how}"
+    missing = _grown_without_price(before, after, moved=moved)
+    if missing:
+        yield (
+            f"more is billed{how}, and what that costs is not known without prices of "
+            f"{', '.join(missing)} in the former settings"
+        )
 
 
-def _instances(cost: StackCost) -> list[tuple[object, ...]]:
-    return sorted(
-        (endpoint.type_names, *(endpoint.instances(moment) for moment in _STANDING))
-        for endpoint in cost.endpoints.values()
-    )
+def _grown_without_price(before: StackCost, after: StackCost, *, moved: bool) -> list[str]:
+    """The prices that are missing to know whether the change costs more; none where it cannot.
+
+    Without the sum of either side any growth counts, as nobody knows what share of it it is.
+    """
+    former = {} if moved else _billed(before)  # another Region has other prices
+    grown = [
+        names
+        for names, units in _billed(after).items()
+        if any(now > was for now, was in zip_longest(units, former.get(names, ()), fillvalue=0))
+    ]
+    missing = [name for names in grown for name in names if name not in after.prices]
+    sums = [cost.usd(moment) for cost in (before, after) for moment in _STANDING]
+    if grown and None in sums:
+        missing += [*before.without_price, *after.without_price]
+    return list(dict.fromkeys(missing))
+
+
+def _billed(cost: StackCost) -> dict[tuple[str, ...], list[float]]:
+    """How much of what is billed in an hour, by its price or those of its instance types."""
+    billed: dict[tuple[str, ...], list[float]] = {}
+    for endpoint in cost.endpoints.values():
+        names = tuple(kind.instance_type for kind in endpoint.types)
+        _add(billed, names, [endpoint.instances(moment) for moment in _STANDING])
+    for item in cost.items:
+        _add(billed, (item.item,), [item.per_hour])
+    return billed
+
+
+def _add(
+    billed: dict[tuple[str, ...], list[float]], names: tuple[str, ...], units: list[float]
+) -> None:
+    billed[names] = [sum(pair) for pair in zip_longest(billed.get(names, ()), units, fillvalue=0)]

@@ -1,0 +1,231 @@
+"""``cost-increase`` rests on what was agreed on before, not on what the change says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+
+from low_latency_endpoint.facts.prices import priced_items
+from low_latency_endpoint.settings import Settings, parse_settings
+from low_latency_endpoint.settings.update.comparison import compare
+from low_latency_endpoint.settings.update.review import FileReview, breaches, limit_of
+from tests.depth import examples
+
+from .conftest import SHIPPED
+
+TYPES = ("ml.m5.12xlarge", "ml.m5.24xlarge", "ml.g5.xlarge", "ml.c5.4xlarge")
+THROUGHPUT = {"peak_tps": 1000, "tps_per_instance": 200, "rise_tps_per_minute": 10}
+ZONES_BY_REGION = {
+    "eu-west-1": {"ids": ["euw1-az1", "euw1-az2"]},
+    "us-east-1": SHIPPED["client_zones"],
+}
+Values = dict[str, Any]
+
+
+def base(prices: dict[str, float], **endpoint: Any) -> Values:
+    """The settings that ship, with prices, and without what stands beside the instances."""
+    values = deepcopy(SHIPPED)
+    values["prices"] = prices
+    values["endpoints"]["sentiment"] |= {"throughput": dict(THROUGHPUT), **endpoint}
+    return values
+
+
+def read(values: Values) -> Settings:
+    return parse_settings(yaml.safe_dump(values, sort_keys=False))
+
+
+def dearer(before: Values | None, after: Values, limit: str = "cost-increase=5") -> list[str]:
+    """Why the check fails; nothing where it passes."""
+    now = read(after)
+    review = (
+        FileReview("endpoint.yaml", None, now, is_new=True)
+        if before is None
+        else FileReview.of("endpoint.yaml", compare(read(before), now))
+    )
+    return [text for _, text in breaches([review], [limit_of(limit)])]
+
+
+def sentiment(values: Values) -> Values:
+    found: Values = values["endpoints"]["sentiment"]
+    return found
+
+
+def of_type(name: str) -> Callable[[Values], None]:
+    return lambda values: sentiment(values).update(instance_type=name)
+
+
+def new_endpoint(values: Values) -> None:
+    values["endpoints"]["mood"] = {**deepcopy(sentiment(values)), "endpoint_name": "mood"}
+    del values["endpoints"]["mood"]["throughput"]
+
+
+def renamed_endpoint(values: Values) -> None:
+    values["endpoints"] = {"mood": {**sentiment(values), "endpoint_name": "mood"}}
+
+
+def another_region(values: Values) -> None:
+    values.update(region="eu-west-1", client_zones=ZONES_BY_REGION["eu-west-1"])
+
+
+def variant(values: Values) -> None:
+    sentiment(values)["variants"] = {"challenger": {"instance_type": TYPES[2]}}
+
+
+def more_peak(values: Values) -> None:
+    sentiment(values)["throughput"]["peak_tps"] *= 3
+
+
+def more_at_least(values: Values) -> None:
+    sentiment(values)["instances"] = {"min": 7}
+
+
+def schedule(values: Values) -> None:
+    ranges = {"name": "day", "cron": "0 8 ? * MON-FRI *", "min": 12, "max": 40}
+    sentiment(values).setdefault("scaling", {})["schedule"] = [ranges]
+
+
+def canary(values: Values) -> None:
+    sentiment(values)["canary"] = {"payload": {"data": {"inputs": "I like you."}}}
+
+
+def second_interface(values: Values) -> None:
+    values["private_link"] = {"sagemaker_api": True}
+
+
+def alarm(values: Values) -> None:
+    sentiment(values)["alarms"] = {"zone_imbalance": 1.5}
+
+
+CHANGES: tuple[Callable[[Values], None], ...] = (
+    *map(of_type, TYPES[1:]),
+    *(new_endpoint, renamed_endpoint, another_region, variant, more_peak, more_at_least),
+    *(schedule, canary, second_interface, alarm),
+)
+
+ITEMS = (*TYPES, *priced_items())
+
+
+def some_prices(random: Random, share: float) -> dict[str, float]:
+    """Prices of some items: of nothing at all, very low, or very high."""
+    chosen = [item for item in ITEMS if random.random() < share]
+    return {item: random.choice([0.0, 0.0001, 0.01, 3.0, 5000.0]) for item in chosen}
+
+
+def changed(values: Values, random: Random) -> Values:
+    """One to three changes together."""
+    after = deepcopy(values)
+    for change in random.sample(CHANGES, random.randint(1, 3)):
+        if "sentiment" in after["endpoints"]:
+            change(after)
+    return after
+
+
+@pytest.mark.parametrize("seed", range(examples(30)))
+def test_prices_that_the_change_states_never_change_the_verdict(seed: int) -> None:
+    random = Random(seed)
+    before = base(some_prices(random, 0.6))
+    after = changed(before, random)
+    for former in (before, None):  # a new file has no former prices at all
+        verdicts = []
+        for _ in range(3):
+            after["prices"] = some_prices(random, random.random())
+            verdicts.append(dearer(former, after))
+        assert verdicts[0] == verdicts[1] == verdicts[2]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__qualname__)
+def test_what_the_base_has_no_price_of_is_not_known(change: Callable[[Values], None]) -> None:
+    """Whatever is billed more, and whatever the change says that it costs."""
+    before = base({TYPES[0]: 2.0})
+    after = deepcopy(before)
+    change(after)
+    after["prices"] = dict.fromkeys(ITEMS, 0.0001)
+    found = dearer(before, after, "cost-increase")
+    assert found
+    # More of what has a price: the type of the base, and what AWS's list in the library has.
+    if change not in (more_peak, more_at_least, schedule, second_interface):
+        assert any("is not known without" in text for text in found), found
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__qualname__)
+def test_what_goes_away_is_no_increase(change: Callable[[Values], None]) -> None:
+    """The same changes the other way round, where only the quantities fall."""
+    after = base({TYPES[0]: 2.0})
+    before = deepcopy(after)
+    change(before)
+    # Without a variant the first one needs more instances, and in another place of everything.
+    others = [variant, renamed_endpoint, another_region, *CHANGES[: len(TYPES) - 1]]
+    if change not in others:
+        assert dearer(before, after) == []
+
+
+def test_prices_of_the_base_hold_in_its_region_only() -> None:
+    before = base(dict.fromkeys(ITEMS, 2.0))
+    after = deepcopy(before)
+    another_region(after)
+    after["prices"] = dict.fromkeys(ITEMS, 0.01)
+    (found,) = dearer(before, after)
+    assert f"is not known without prices of {TYPES[0]}" in found
+
+
+RESULTS: dict[str, Callable[[Values, float], None]] = {
+    "the first variant's": lambda values, tps: sentiment(values)["throughput"].update(
+        tps_per_instance=tps
+    ),
+    "another variant's": lambda values, tps: sentiment(values)["variants"]["other"].update(
+        tps_per_instance=tps
+    ),
+}
+
+
+@pytest.mark.parametrize("of", RESULTS)
+@pytest.mark.parametrize("tps", [201.0, 400.0, 2000.0, 100_000.0])
+def test_no_load_test_result_of_the_change_hides_a_higher_peak(of: str, tps: float) -> None:
+    other = {"instance_type": TYPES[2], "tps_per_instance": 100, "weight": 1}
+    before = base(dict.fromkeys(ITEMS, 2.0), variants={"other": other})
+    after = deepcopy(before)
+    sentiment(after)["throughput"]["peak_tps"] = 10_000
+    honest = dearer(before, after)
+    assert any("at most" in text for text in honest)
+    RESULTS[of](after, tps)
+    found = dearer(before, after)
+    assert any("with the former load-test result" in text for text in found)
+
+
+def test_a_result_of_the_change_for_another_type_is_not_known() -> None:
+    """Both types have a price: how many of the new one are needed, only the change says."""
+    before = base(dict.fromkeys(ITEMS, 2.0))
+    after = deepcopy(before)
+    of_type(TYPES[1])(after)
+    sentiment(after)["throughput"] |= {"peak_tps": 10_000, "tps_per_instance": 100_000}
+    found = dearer(before, after)
+    assert found == [
+        "endpoint.yaml: what it costs is not known without a former load-test result of one "
+        f"{TYPES[1]} for sentiment"
+    ]
+
+
+def test_a_renamed_endpoint_has_no_former_result() -> None:
+    before = base(dict.fromkeys(ITEMS, 2.0))
+    after = deepcopy(before)
+    renamed_endpoint(after)
+    after["endpoints"]["mood"]["throughput"] |= {"peak_tps": 10_000, "tps_per_instance": 100_000}
+    assert any(f"{TYPES[0]} for mood" in text for text in dearer(before, after))
+
+
+def test_a_first_result_hides_nothing() -> None:
+    """The fleet was stated before: with fewer instances the stack costs less, whoever measured."""
+    before = base(dict.fromkeys(ITEMS, 2.0), instances={"min": 20, "max": 60})
+    del sentiment(before)["throughput"]
+    after = base(dict.fromkeys(ITEMS, 2.0))
+    assert dearer(before, after) == []
+
+
+def test_without_any_change_nothing_costs_more() -> None:
+    for prices in ({}, {TYPES[0]: 2.0}, dict.fromkeys(ITEMS, 2.0)):
+        assert dearer(base(prices), base(prices)) == []
