@@ -193,4 +193,4 @@ if not TYPE_CHECKING:  # which would take every misspelled name for one that thi
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return __all__

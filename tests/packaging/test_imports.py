@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import os
 import subprocess
@@ -77,3 +79,35 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 
 def test_the_import_rules_hold() -> None:
     run(Path(sys.executable).parent / "lint-imports", "--no-cache", cwd=ROOT)
+
+
+LISTED = """
+import importlib, json, pkgutil
+listed = {}
+for root in ("low_latency_endpoint", "local_sagemaker"):
+    package = importlib.import_module(root)
+    inner = pkgutil.iter_modules(package.__path__, root + ".")
+    for name in [root, *(module.name for module in inner if module.ispkg)]:
+        module = importlib.import_module(name)  # an attribute of its package from now on
+        if "__getattr__" in vars(module):
+            listed[name] = module
+print(json.dumps({name: module.__dir__() for name, module in listed.items()}))
+"""
+
+
+def test_what_is_imported_on_first_use_is_listed_alone_and_once() -> None:
+    """`dir()` of each package that does so: what its users import, whatever has been imported."""
+    listed = json.loads(run(sys.executable, "-c", LISTED))
+    assert {"low_latency_endpoint", "low_latency_endpoint.simulate", "local_sagemaker"} <= {*listed}
+    for package, names in listed.items():
+        stub = ast.parse(Path(importlib.import_module(package).__file__ or "").read_text("utf-8"))
+        stated = [
+            alias.asname or alias.name
+            for block in ast.walk(stub)
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+            for line in block.body
+            if isinstance(line, ast.ImportFrom) and line.level
+            for alias in line.names
+        ]
+        own = {"main"} if package.endswith(".cli") else set()
+        assert sorted(names) == sorted({*stated} | own), package

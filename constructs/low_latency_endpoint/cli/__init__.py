@@ -34,6 +34,10 @@ def __getattr__(name: str) -> Any:
     return app
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def main() -> None:
     """Run the command line; the entry point of ``low-latency``."""
     if sys.stdout is not sys.__stdout__:  # within another program, such as a test

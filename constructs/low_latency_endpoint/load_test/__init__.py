@@ -62,4 +62,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *(name for names in _NAMES_OF.values() for name in names.split())])
+    return [name for names in _NAMES_OF.values() for name in names.split()]

@@ -64,3 +64,7 @@ def __getattr__(name: str) -> Any:
             if found is not None:
                 return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
