@@ -63,7 +63,7 @@ from low_latency_endpoint.settings import load_settings
 
 LOAD_TEST_PAGE = ROOT / "build" / "demo-load-test.html"
 
-STEPS = 11
+STEPS = 12
 CLOCK_SPEED_OF_DEPLOYS = 300
 """20 minutes are four seconds, which is what one can watch."""
 
@@ -142,8 +142,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             for uri in stand_ins_for_images(aws, loaded):
                 say(f"in the registry, where AWS has it: {uri}")
         cdk = CdkCli(aws, folder)
-        with next_step("Preflight: would it deploy, and work? Fix what is missing"):
-            low_latency(aws, "preflight", "--settings", near(settings), "--quiet", expected=1)
+        with next_step("Prepare the account, then preflight: would it deploy, and work?"):
             model = contextlib.ExitStack()
             model.enter_context(uploaded(aws, model_uris(loaded), loaded.alarm_topic_arn))
             for uri in model_uris(loaded):
@@ -153,7 +152,6 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             # Outside the project, bootstrapping needs no synthesis.
             cdk.run("bootstrap", f"aws://{aws.account}/{aws.region}", cwd=folder)
             low_latency(aws, "preflight", "--settings", near(settings), "--quiet", expected=0)
-            say("Unknown: the local AWS has neither Service Quotas nor IAM's simulation.")
         with next_step("Deploy with the CDK CLI"), faster(aws):
             cdk.run(
                 "deploy",
@@ -183,12 +181,13 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
                 "fewest since: nobody calls yet."
             )
         with next_step("Traffic, then: is it as planned, is it well?"):
+            sent = traffic(aws, TRAFFIC_SECONDS)
             say(
-                f"{traffic(aws, TRAFFIC_SECONDS)} requests in {TRAFFIC_SECONDS} s, which are "
+                f"{sent.requests} requests in {TRAFFIC_SECONDS} s, which are "
                 f"{TRAFFIC_SECONDS * CLOCK_SPEED // 60} minutes by the local AWS's clock"
             )
             low_latency(aws, "verify", *before, "--quiet", expected=0)
-            diagnose(aws, "Nothing found")
+            diagnose(aws, sent.until, "Nothing found")
         with next_step("A load test in two steps"):
             (name, *_) = endpoint_names(aws)
             LOAD_TEST_PAGE.parent.mkdir(exist_ok=True)
@@ -223,8 +222,9 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
                 f"{lower_the_maximum(aws)} instances"
             )
             aws.set_model_servers({"*": FULL})
-            say(f"{traffic(aws, TRAFFIC_SECONDS)} requests")
-            diagnose(aws, "1. LLD704")
+            sent = traffic(aws, TRAFFIC_SECONDS)
+            say(f"{sent.requests} requests")
+            diagnose(aws, sent.until, "1. LLD704")
             aws.set_model_servers({"*": HEALTHY})
             say("as the diagnosis says: a deployment that puts back what was changed by hand")
             with faster(aws):
@@ -248,9 +248,13 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             show_changes(before, after)
         with next_step("Fault: one instance is slow, and routing is RANDOM"):
             aws.set_model_servers({"*": ONE_SLOW})
-            say(f"{traffic(aws, TRAFFIC_SECONDS)} requests")
-            diagnose(aws, "LLD501")
+            sent = traffic(aws, TRAFFIC_SECONDS)
+            say(f"{sent.requests} requests")
+            diagnose(aws, sent.until, "LLD501")
             aws.set_model_servers({"*": HEALTHY})
+        with next_step("What preflight finds: we remove model and alarm topic on purpose"):
+            model.close()
+            low_latency(aws, "preflight", "--settings", near(settings), "--quiet", expected=1)
         with next_step("Destroy"):
             aws.set_clock_speed(CLOCK_SPEED_OF_DEPLOYS)
             say(
@@ -267,7 +271,6 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
                 f"destroyed after {minutes:.0f} minutes by the local AWS's clock; "
                 f"{', '.join(waits_for_interfaces(aws, ids))}"
             )
-            model.close()  # it is not the stack's
             if left := [*deployed_stacks(aws), *aws.leftovers()]:
                 raise StepFailed("resources are left", left, f"The log: {aws.log_path}")
             say("Nothing is left: no stack, no resource.")

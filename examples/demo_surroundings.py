@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def model_uris(settings: Settings) -> list[str]:
 @contextlib.contextmanager
 def uploaded(aws: LocalAws, uris: list[str], topic: str | None = None) -> Iterator[None]:
     """An object for each model, in buckets made for them, and the alarms' topic; in the end they go."""
-    s3, sns = aws.client("s3"), aws.client("sns")
+    s3 = aws.client("s3")
     objects = []
     for uri in uris:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
@@ -91,16 +92,34 @@ def uploaded(aws: LocalAws, uris: list[str], topic: str | None = None) -> Iterat
         s3.create_bucket(Bucket=bucket, **({} if aws.region == "us-east-1" else elsewhere))
     for each in objects:
         s3.put_object(**each, Body=b"a model")
-    if topic is not None:
-        sns.create_topic(Name=topic.rpartition(":")[2])
-        sns.subscribe(TopicArn=topic, Protocol="email", Endpoint="on-call@example.com")
-    yield
-    if topic is not None:
-        sns.delete_topic(TopicArn=topic)
+    with contextlib.nullcontext() if topic is None else _subscribed(aws, topic):
+        yield
     for each in objects:
         s3.delete_object(**each)
     for bucket in buckets:
         s3.delete_bucket(Bucket=bucket)
+
+
+@contextlib.contextmanager
+def _subscribed(aws: LocalAws, topic: str) -> Iterator[None]:
+    """A topic with a queue for who is on call: an address would wait for its owner to confirm."""
+    sns, sqs, name = aws.client("sns"), aws.client("sqs"), topic.rpartition(":")[2]
+    queue = topic.replace(":sns:", ":sqs:")
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": queue,
+        "Condition": {"ArnEquals": {"aws:SourceArn": topic}},
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    url = sqs.create_queue(QueueName=name, Attributes={"Policy": policy})["QueueUrl"]
+    sns.create_topic(Name=name)
+    subscription = sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue)["SubscriptionArn"]
+    yield
+    sns.unsubscribe(SubscriptionArn=subscription)
+    sns.delete_topic(TopicArn=topic)
+    sqs.delete_queue(QueueUrl=url)
 
 
 def changed_settings(settings: Path, folder: Path) -> Path:

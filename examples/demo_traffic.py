@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from examples.demo_terminal import StepFailed, low_latency
 from local_sagemaker import LocalAws
@@ -43,8 +44,15 @@ def endpoint_names(aws: LocalAws) -> list[str]:
     return [endpoint["EndpointName"] for endpoint in found]
 
 
-def traffic(aws: LocalAws, seconds: float) -> int:
-    """Call every endpoint for some seconds, as fast as so many callers can; count the answers."""
+class Traffic(NamedTuple):
+    """Requests that were answered, and when the last of them was, by the local AWS's clock."""
+
+    requests: int
+    until: datetime
+
+
+def traffic(aws: LocalAws, seconds: float) -> Traffic:
+    """Call every endpoint for some seconds, as fast as so many callers can."""
     names = endpoint_names(aws)
     ends = time.monotonic() + seconds
 
@@ -62,13 +70,13 @@ def traffic(aws: LocalAws, seconds: float) -> int:
 
     with ThreadPoolExecutor(CALLERS) as callers:
         total = sum(callers.map(call, range(CALLERS)))
-    aws.flush_metrics()
-    return total
-
-
-def diagnose(aws: LocalAws, *expected: str) -> None:
-    """Diagnose every endpoint over the traffic just sent; it must say what is the case."""
     until = aws.runtime_time()
+    aws.flush_metrics()
+    return Traffic(total, until)
+
+
+def diagnose(aws: LocalAws, until: datetime, *expected: str) -> None:
+    """Diagnose every endpoint over the traffic sent until then; it must say what is the case."""
     minutes = TRAFFIC_SECONDS * CLOCK_SPEED // 60
     for name in endpoint_names(aws):
         said = low_latency(

@@ -25,6 +25,23 @@ def nothing_left(aws):
     aws.reset()
 
 
+def test_a_topic_counts_its_subscriptions_and_an_address_waits_for_its_owner(aws):
+    sns = aws.client("sns")
+    topic, other = (sns.create_topic(Name=name)["TopicArn"] for name in ("pages", "other"))
+
+    def counts(arn: str) -> tuple[str, str]:
+        attributes = sns.get_topic_attributes(TopicArn=arn)["Attributes"]
+        return attributes["SubscriptionsConfirmed"], attributes["SubscriptionsPending"]
+
+    assert counts(topic) == ("0", "0")
+    sns.subscribe(TopicArn=topic, Protocol="email", Endpoint="a@example.com")
+    queue = topic.replace(":sns:", ":sqs:")
+    subscribed = sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue)["SubscriptionArn"]
+    assert (counts(topic), counts(other)) == (("1", "1"), ("0", "0"))
+    sns.unsubscribe(SubscriptionArn=subscribed)
+    assert counts(topic) == ("0", "1")
+
+
 def test_topic_with_inline_subscriptions(aws, stack):
     sns = aws.client("sns")
 

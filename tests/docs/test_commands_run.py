@@ -80,7 +80,7 @@ ADDED = {
 }
 #: Exit codes that are right though they are not 0.
 STATUS = {
-    # The local AWS has no quotas to compare with: unknown, which --strict does not pass.
+    # Nobody subscribes to the topic of this page's reader: a warning, which --strict does not pass.
     "low-latency preflight --strict": 1,
     # The local AWS had no requests then: nothing to judge.
     "low-latency diagnose sentiment --since 2h --until 2026-11-20T03:30Z": 3,

@@ -1,4 +1,7 @@
-"""SNS, S3 and EventBridge: moto delivers to queues, topics and functions that do not let them in."""
+"""SNS, S3 and EventBridge: moto delivers to queues, topics and functions that do not let them in.
+
+A topic counts its subscriptions here, which moto leaves at none.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from flask import has_request_context, request
 from moto.events.models import Rule
 from moto.s3.exceptions import S3ClientError
 from moto.s3.models import FakeBucket, Notification
-from moto.sns.models import Subscription
+from moto.sns.models import Subscription, Topic, sns_backends
 
 from ..permissions.gate import is_enforced
 from ..permissions.judge import may_deliver
@@ -26,6 +29,26 @@ def publish(original: Callable[..., None], self: Any, *given: Any, **named: Any)
     judged = self.protocol in ("lambda", "sqs")
     if not judged or _is_let_in("sns", self.endpoint, self.topic.arn):
         original(self, *given, **named)
+
+
+_WAITING = ("email", "email-json", "http", "https")
+"""Protocols whose owner has to confirm. Source: SNS API reference, Subscribe; nobody can do so here."""
+
+
+def _count(is_waiting: bool) -> property:
+    """Count the subscriptions of a topic that wait for a confirmation, or those that do not."""
+
+    def count(topic: Any) -> int:
+        region = topic.arn.split(":")[3]
+        known = list(sns_backends[topic.account_id][region].subscriptions.values())
+        own = [subscription for subscription in known if subscription.topic is topic]
+        return sum((subscription.protocol in _WAITING) == is_waiting for subscription in own)
+
+    return property(count, lambda topic, zero: None)  # moto sets it to zero, once
+
+
+Topic.subscriptions_confimed = _count(is_waiting=False)
+Topic.subscriptions_pending = _count(is_waiting=True)
 
 
 @around(Rule)
