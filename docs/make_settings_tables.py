@@ -25,6 +25,7 @@ from low_latency_endpoint.settings.stack import Settings
 
 BEGIN = "<!-- Generated: make docs -->"
 END = "<!-- End of what is generated -->"
+_UNREACHED = 1e15  # a bound of AWS's that no reader's number comes near: it helps nobody
 
 
 def settings_tables() -> str:
@@ -154,7 +155,7 @@ def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]
         low, high = schema["minimum"], schema.get("maximum")
         noun = "whole number" if kind == "integer" else "number"
         above_zero = 0 < low < 0.001  # stands for an open bound
-        if high is not None:
+        if high is not None and high < _UNREACHED:
             return f"{noun} {'above 0 and at most' if above_zero else f'from {digits(low)} to'} {digits(high)}"
         return f"{noun} above 0" if above_zero else f"{noun} from {digits(low)}"
     return "duration" if schema.get("pattern", "").endswith("(?:ms|s|m|h)$") else "text"

@@ -40,7 +40,7 @@ window.addEventListener("load", () => setTimeout(async () => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"] });
   const found = document.createElement("pre");
   found.id = "probe";
-  found.textContent = JSON.stringify({told, charts, dark: matchMedia("(prefers-color-scheme: dark)").matches,
+  found.textContent = JSON.stringify({told, charts, width: innerWidth, dark: matchMedia("(prefers-color-scheme: dark)").matches,
     inaccessible: violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`)), overflow:
     document.documentElement.scrollWidth - document.documentElement.clientWidth});
   document.body.append(found);
@@ -108,7 +108,7 @@ def opened(
     found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S)
     assert found, f"the page did not finish: {done.stderr[-2000:]}"
     probe = json.loads(unescape(found[1]))
-    assert probe["dark"] is dark
+    assert (probe["dark"], probe["width"]) == (dark, width), "no window is narrower than 500 px"
     # `...:CONSOLE:12] "text", source: file:///... (1)`; CONSOLE(12) in older versions.
     console = [line for line in done.stderr.splitlines() if re.search(r"CONSOLE[:(]\d", line)]
     return Seen(

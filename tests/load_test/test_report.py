@@ -68,7 +68,7 @@ def test_the_page_says_what_percentiles_rest_on(searched: LoadTestReport) -> Non
     assert few.name == "p99.99"
     assert f'<span class="soft">{milliseconds(few.seconds)}?</span>' in text
     assert f'title="{few.samples_beyond:,} requests beyond"' in text
-    assert f'<td class="r">{searched.run.steps[1].result.latency.count:,}</td>' in text
+    assert f'data-head="Requests">{searched.run.steps[1].result.latency.count:,}</td>' in text
     assert "First byte p99" not in text
 
 

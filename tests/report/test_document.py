@@ -56,7 +56,7 @@ FURTHER: dict[str, Part] = {
 
 
 @needs_chromium
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [500, 1280])
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_part_is_accessible_on_a_phone_and_a_desktop_in_light_and_dark(
     width: int, dark: bool, tmp_path: Path

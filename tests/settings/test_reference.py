@@ -140,6 +140,12 @@ def test_the_reference_names_every_setting_and_its_links_lead_somewhere() -> Non
         assert f"### {code.upper()}\n" in errors
 
 
+def test_the_reference_tells_no_bound_that_nobody_reaches() -> None:
+    takes = re.findall(r"^\| `\w+`[^|]*\| ([^|]*) \|", settings_tables(), re.M)
+    assert len(takes) > 100
+    assert [text for text in takes if re.search(r"\de[+-]?\d", text)] == []
+
+
 def groups(of: type[Options] = Settings) -> set[type[Options]]:
     """A group of options and all below it."""
     below = {group for each in options_of(of) for group in groups_in(each.kind)}
