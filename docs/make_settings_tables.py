@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from low_latency_endpoint.facts.limit_kinds import digits
-from low_latency_endpoint.options.option import Options, options_of, texts_of
+from low_latency_endpoint.options.option import Options, options_of
 from low_latency_endpoint.settings.model_base import SettingsModel
 from low_latency_endpoint.settings.option_models import Limited, model_of
 from low_latency_endpoint.settings.schema import merged, settings_json_schema
@@ -37,9 +37,9 @@ def settings_tables() -> str:
     for path, model in _groups():
         name = model.__name__
         group = schema if model is model_of(Settings) else definitions[name]
-        # What two groups have in common is told with the first of them, if it has texts of its own.
+        # What two groups have in common is told with the first of them, if it is more than one.
         base = model.makes.__mro__[1]
-        first = told.setdefault(base, path) if texts_of(base) else path
+        first = told.setdefault(base, path) if _has_several(base) else path
         parts.append(f"## {_title(path)}\n\n{group['description']}\n")
         left_out = () if first == path else tuple(each.name for each in options_of(base))
         parts.append(_table(model, group, definitions, path, left_out))
@@ -48,6 +48,11 @@ def settings_tables() -> str:
                 f"Further settings: those of [`{_title(first)[1:-1]}`](#{_anchor(first)}).\n"
             )
     return "\n".join(parts)
+
+
+def _has_several(base: type) -> bool:
+    stated = options_of(base) if base not in (Options, object) else ()
+    return sum(each.option is not None for each in stated) > 1
 
 
 def rewrite(path: Path, generated: str) -> None:

@@ -1,45 +1,43 @@
 """What an editor shows of the public names, asked of Pyright's language server.
 
 Pyright takes a parameter's text from a single line, ``name: text``, of the docstring of the function
-that is called. For a dataclass, whose ``__init__`` nobody wrote, hovering over a keyword shows the
-type alone; there the class's docstring, shown with the signature, has each field's line.
+that is called. Of a dataclass, whose ``__init__`` nobody wrote, it takes a keyword's text from what
+stands below the field. It shows an alias of types by its name, so a type has to be written out.
 """
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import json
 import os
 import re
 import subprocess
 import sys
+import typing
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from aws_cdk import aws_ecr, aws_secretsmanager  # noqa: F401
 
 import low_latency_endpoint
-
-pytestmark = pytest.mark.nightly
+import low_latency_endpoint.settings.stack
+from low_latency_endpoint.options.option import texts_of
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "node_modules" / "pyright" / "langserver.index.js"
 
 
 class Call(NamedTuple):
-    """One that a user types, and what the docstring says of it."""
+    """One that a user types, and what our source says of each keyword."""
 
     text: str
-    parameters: tuple[str, ...]
     docstring: str
+    parameters: dict[str, str]
     of_dataclass: bool = False
-
-    def said(self, parameter: str) -> str:
-        """The line on a parameter."""
-        (found,) = re.findall(rf"^ *\*?({parameter}: .+)$", self.docstring, re.M)
-        return str(found)
 
 
 # Made by their class methods, or by another construct, whose parameters have lines.
@@ -53,22 +51,37 @@ def calls() -> Iterator[Call]:
         made = getattr(low_latency_endpoint, name)
         if not inspect.isclass(made) or getattr(made, "_is_protocol", False):
             continue
-        init = vars(made).get("__init__")
-        if init is not None and inspect.signature(made).parameters:
-            data = is_dataclass(made)
-            doc = made.__doc__ if data else init.__doc__
+        if is_dataclass(made):
             names = () if name in MADE_OTHERWISE else keywords(made)
-            yield Call(name, names, doc or "", data)
+            texts = {each: below_field(made, each) for each in names}
+            yield Call(name, made.__doc__ or "", texts, of_dataclass=True)
+        elif (init := vars(made).get("__init__")) and inspect.signature(made).parameters:
+            yield Call(name, init.__doc__, {} if name in MADE_OTHERWISE else lines(init))
         for maker, member in vars(made).items():
             if isinstance(member, (classmethod, staticmethod)) and not maker.startswith("_"):
                 function = getattr(made, maker)
                 if "Args:" in (function.__doc__ or ""):
-                    yield Call(f"{name}.{maker}", keywords(function), function.__doc__)
+                    yield Call(f"{name}.{maker}", function.__doc__, lines(function))
 
 
 def keywords(function: Any) -> tuple[str, ...]:
     parameters = inspect.signature(function).parameters.values()
     return tuple(each.name for each in parameters if "VAR" not in each.kind.name)
+
+
+def below_field(made: Any, name: str) -> str:
+    """The text where the field is declared, which tells of another default further down."""
+    home = next(each for each in made.__mro__ if name in inspect.get_annotations(each))
+    text = texts_of(home)[name]
+    assert name not in getattr(made, "inherited", ()) or made.__name__ in text
+    return text
+
+
+def lines(function: Any) -> dict[str, str]:
+    """What the docstring says of each parameter, on one line."""
+    names = [name for name in keywords(function) if name != "self"]
+    said = {name: re.findall(rf"^ *\*?{name}: (.+)$", function.__doc__, re.M) for name in names}
+    return {name: " ".join(found) for name, found in said.items()}
 
 
 CALLS = list(calls())
@@ -141,9 +154,8 @@ class Editor:
 @pytest.fixture(scope="module")
 def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
     lines = ["from low_latency_endpoint import *"]
-    lines += [
-        f"{call.text}({', '.join(f'{name}=1' for name in call.parameters)})" for call in CALLS
-    ]
+    typed = [", ".join(f"{name}=1" for name in call.parameters) for call in CALLS]
+    lines += [f"{call.text}({keywords})" for call, keywords in zip(CALLS, typed, strict=True)]
     opened = Editor(tmp_path_factory.mktemp("editor"), lines)
     yield opened
     opened.close()
@@ -155,6 +167,25 @@ def plain(text: str) -> str:
     return re.sub(r"[\s`\\]+", " ", text).strip()
 
 
+def type_in(shown: str) -> str:
+    """The type of a keyword, as hovering over it shows."""
+    [(_, written)] = re.findall(r"^\((variable|parameter)\) \w+: (.*)", shown)
+    return written
+
+
+def unknown_names(written: str) -> set[str]:
+    """The names in a type that a user can import from nowhere."""
+    classes = {
+        name
+        for home, module in list(sys.modules.items())
+        if home.partition(".")[0] in ("aws_cdk", "low_latency_endpoint", "constructs")
+        for name, value in vars(module).items()
+        if getattr(value, "__name__", "") == name  # an alias is no class
+    }
+    known = {*classes, *vars(builtins), *dir(typing), "Path", "timedelta"}
+    return set(re.findall(r"[A-Za-z_]\w*", re.sub("'[^']*'|\"[^\"]*\"", "", written))) - known
+
+
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=[each.text for each in CALLS])
 def test_hover_and_signature_help_show_our_text(editor: Editor, number: int) -> None:
     call, line = CALLS[number], number + 1
@@ -163,15 +194,16 @@ def test_hover_and_signature_help_show_our_text(editor: Editor, number: int) -> 
     assert summary in shown
     assert "Creates a new construct node" not in shown
     column = len(call.text) + 1
-    for parameter in call.parameters:
-        said = plain(call.said(parameter))
-        assert said in shown, parameter
-        on_keyword = plain(editor.at("hover", line, column)["contents"]["value"])
-        helped = editor.at("signatureHelp", line, column + len(parameter) + 1)["signatures"][0]
-        if call.of_dataclass:
-            assert said in plain(helped["documentation"]["value"])
-        else:
-            assert on_keyword.endswith(said)
-            (own,) = {plain(each["documentation"]["value"]) for each in helped["parameters"]} - {""}
-            assert own == said
+    for parameter, text in call.parameters.items():
+        assert text, f"say what {parameter} means: a line under Args:, or below the field"
+        assert not text.startswith("As for "), f"{parameter}: an editor shows no other docstring"
+        on_keyword = editor.at("hover", line, column)["contents"]["value"]
+        assert plain(on_keyword).endswith(plain(text)), parameter
+        assert not unknown_names(type_in(on_keyword)), f"write out the type of {parameter}"
+        if not call.of_dataclass:
+            assert plain(f"{parameter}: {text}") in shown
+            at = column + len(parameter) + 1
+            [helped] = editor.at("signatureHelp", line, at)["signatures"]
+            [own] = {plain(each["documentation"]["value"]) for each in helped["parameters"]} - {""}
+            assert own == plain(f"{parameter}: {text}")
         column += len(f"{parameter}=1, ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
-from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 import yaml
 from docs.make_settings_tables import rewrite, settings_tables
 
-from low_latency_endpoint.options.option import Options, groups_in, options_of, texts_of
+from low_latency_endpoint.options.option import Options, groups_in, options_of
 from low_latency_endpoint.settings import Settings, parse_settings, settings_json_schema
 from low_latency_endpoint.settings.option_models import parse_duration
 
@@ -163,14 +162,11 @@ def test_a_text_names_the_default_that_its_option_has() -> None:
                 assert stated == default, f"{group.__name__}.{each.name}"
 
 
-def test_texts_of_options_are_read_as_python_3_13_keeps_docstrings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """From 3.13 on they come without their indentation: once no settings file could be read."""
-    stated = {group: texts_of(group) for group in groups()}
-    assert len(stated) > 20
-    assert all(stated[group] for group in stated if options_of(group))
-    for kind in {base for group in stated for base in group.__mro__ if base.__doc__}:
-        if kind.__module__.startswith("low_latency_endpoint"):
-            monkeypatch.setattr(kind, "__doc__", cleandoc(kind.__doc__ or ""))
-    assert {group: texts_of(group) for group in stated} == stated
+def test_every_option_says_what_it_means_to_readers_of_a_file() -> None:
+    for group in groups():
+        for each in options_of(group):
+            if each.option is not None:
+                text = each.text_in_file
+                assert text, f"{group.__name__}: write a text below the field {each.name}"
+                assert "In Python" not in text, f"{each.name}: give it a paragraph of its own"
+                assert ":class:" not in text, f"{each.name}: a file has no classes"

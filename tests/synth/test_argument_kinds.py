@@ -69,6 +69,7 @@ from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling import ScalingStep
 from low_latency_endpoint.options.argument_kinds import _evaluated, _module_of, checked_arguments
 from low_latency_endpoint.options.deployment import AllAtOnce
+from low_latency_endpoint.options.option import LASTING
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
 from tests.depth import BY_NIGHT
@@ -103,7 +104,7 @@ BATTERY: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "a list": (list, ("Sequence", "list")),
     "a tuple": (lambda: (), ("Sequence", "tuple")),
     "a list of None": (lambda: [None], ()),
-    "a mapping": (dict, ("Mapping", "dict", "Thresholds")),
+    "a mapping": (dict, ("Mapping", "dict")),
     "a mapping of None": (lambda: {None: None}, ()),
     "a set": (set, ()),
     "a generator": (lambda: (each for each in ()), ()),
@@ -382,10 +383,10 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
 
 
 def plain(parameter: inspect.Parameter) -> inspect.Parameter:
-    """The parameter without what ``Annotated`` says beside its kind."""
-    text = str(parameter.annotation)
+    """The parameter without what ``Annotated`` says beside its kind; a duration's three are one."""
+    text = str(parameter.annotation).replace(LASTING, "Lasting")
     if not text.startswith("Annotated["):
-        return parameter
+        return parameter.replace(annotation=text)
     depth, end = 0, 0
     for end, letter in enumerate(text):  # noqa: B007
         depth += (letter == "[") - (letter == "]")
@@ -540,7 +541,7 @@ def test_a_wrong_kind_is_a_coded_error(things, name, parameter):
 #: A word for each kind that is no class, such as the fix of a wrong value has it.
 WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "True", "bytes": "bytes"}
 WORDS |= {"IAlarmAction": "SnsAction(topic)", "IConnectable": "SecurityGroup", "IGrantable": "Role"}
-WORDS |= {"Callable": "function", "Path": "Path", "Thresholds": "mapping", "Lasting": "Duration"}
+WORDS |= {"Callable": "function", "Path": "Path", "Lasting": "Duration"}
 
 
 def is_about(parameter: inspect.Parameter, fix: str) -> bool:

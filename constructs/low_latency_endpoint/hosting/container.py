@@ -42,17 +42,6 @@ class HuggingFaceModel(HubModelOptions):
 
     :meth:`Container.from_hugging_face` makes one of its arguments.
 
-    Args:
-        model: Its name on the Hub: ``Qwen/Qwen3-8B``.
-        lock: The lock file; by default ``models.lock.yaml`` in the working directory.
-        accept_license: The model's licence by its name, which you have read. By default only permissive licences such as ``apache-2.0`` and ``mit`` are taken.
-        server: By default the one for its task and the accelerator.
-        context_length: Tokens of the longest request together with its answer; by default the model's own, or as many as one request has room for.
-        trust_remote_code: Whether Python code that comes with the model runs; has to be said where there is some.
-        bucket: For the model's files; several stacks may share it. By default one that the stack makes.
-        token: With the Hub's token, for gated and private models. By default none.
-        hub_endpoint: The Hub, or a mirror of it, which gets the token. By default ``https://huggingface.co``.
-
     Raises:
         ConfigurationError: LLE391 for the context and LLE807 for values of another
             kind; when it is used, LLE343 to LLE346 for lock file and licence, LLE359
@@ -65,7 +54,9 @@ class HuggingFaceModel(HubModelOptions):
     """
 
     bucket: s3.IBucket | None = None
+    """For the model's files; several stacks may share it. By default one that the stack makes."""
     token: secretsmanager.ISecret | None = None
+    """With the Hub's token, for gated and private models. By default none."""
     serving: HubServing | None = field(default=None, init=False, repr=False)
 
     @property
@@ -119,16 +110,6 @@ class _ImageOfSageMaker(ContainerImage):
 class Container(ContainerOptions):
     """One container of a model; for the usual ones see :meth:`from_dlc` and :meth:`from_uri`.
 
-    Args:
-        image: What serves; needed unless ``model_package`` is given.
-        data: What is served; a text is an S3 URI, as for :meth:`ModelData.from_uri`. By default the image brings it, or the environment says where it is. An isolated network has no way to a public model hub.
-        environment: Environment variables, at most 100, keys and values up to 1024 bytes. No secrets: they are readable in the template and by ``sagemaker:DescribeModel``, as are values that CloudFormation looks up (``{{resolve:...}}``). What looks like one leads to a warning.
-        hostname: Name of the container in a pipeline; needed where callers invoke containers directly.
-        multi_model: Serve many models, loaded on demand from the S3 prefix in ``data``.
-        model_cache: Whether a multi-model container keeps models in memory; by default SageMaker's, which does. False suits many models that are each called rarely.
-        hugging_face: Instead of ``data``: a pinned model of the Hub, staged into S3 at deployment. Image and environment follow from it and the instance type, unless ``image`` is given; what ``environment`` states wins. See :meth:`from_hugging_face`.
-        model_package: ARN of a version in SageMaker's model registry (or a package's name), which says image and data by itself. ``image`` and ``data`` then say what it holds, for the role's rights and for checks alone; where they are left out, a warning says what the role still needs. Which rights SageMaker asks of the role for a package was not seen on AWS.
-
     Raises:
         ConfigurationError: LLE303, LLE305 to LLE307 for hostname and environment,
             LLE326 for a multi-model container without an S3 prefix, LLE318 for data
@@ -143,8 +124,15 @@ class Container(ContainerOptions):
     """
 
     image: ContainerImage | None = None
+    """What serves; needed unless ``model_package`` is given."""
     data: ModelData | str | None = None
+    """What is served; a text is an S3 URI, as for :meth:`ModelData.from_uri`. By default the image
+    brings it, or the environment says where it is. An isolated network has no way to a public model
+    hub."""
     hugging_face: HuggingFaceModel | None = None
+    """Instead of ``data``: a pinned model of the Hub, staged into S3 at deployment. Image and
+    environment follow from it and the instance type, unless ``image`` is given; what
+    ``environment`` states wins. See :meth:`from_hugging_face`."""
 
     def _rules_of_image(self) -> Iterator[Finding]:
         """There is an image, or what brings one; a model of the Hub comes with its files."""
@@ -180,10 +168,10 @@ class Container(ContainerOptions):
         """A container with one of AWS's Deep Learning Containers.
 
         Args:
-            repository: As for :meth:`ContainerImage.from_dlc`.
-            tag: As for :meth:`ContainerImage.from_dlc`.
-            data: As for :class:`Container`.
-            environment: As for :class:`Container`.
+            repository: Repository of the image.
+            tag: Tag of the image. An image with -gpu- or cu in its tag runs only on GPU types.
+            data: What is served; a text is an S3 URI, as for :meth:`ModelData.from_uri`. By default the image brings it, or the environment says where it is. An isolated network has no way to a public model hub.
+            environment: Environment variables, up to 100.
 
         Examples:
             >>> from low_latency_endpoint import Container
@@ -204,7 +192,13 @@ class Container(ContainerOptions):
         data: ModelData | str | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Container:
-        """A container with an image by its URI, as for :meth:`ContainerImage.from_uri`."""
+        """A container with an image by its URI, as for :meth:`ContainerImage.from_uri`.
+
+        Args:
+            image_uri: The image's full URI, in the model's Region.
+            data: What is served; a text is an S3 URI, as for :meth:`ModelData.from_uri`. By default the image brings it, or the environment says where it is. An isolated network has no way to a public model hub.
+            environment: Environment variables, up to 100.
+        """
         image = ContainerImage.from_uri(image_uri)
         return cls(image=image, data=data, environment=environment or {})
 
@@ -231,15 +225,15 @@ class Container(ContainerOptions):
         there, so that no start of an instance depends on the Hub.
 
         Args:
-            model: As for :class:`HuggingFaceModel`.
-            lock: As for :class:`HuggingFaceModel`.
-            accept_license: As for :class:`HuggingFaceModel`.
-            server: As for :class:`HuggingFaceModel`.
-            context_length: As for :class:`HuggingFaceModel`.
-            trust_remote_code: As for :class:`HuggingFaceModel`.
-            bucket: As for :class:`HuggingFaceModel`.
-            token: As for :class:`HuggingFaceModel`.
-            hub_endpoint: As for :class:`HuggingFaceModel`.
+            model: Its name on the Hub.
+            lock: The lock file that low-latency pin wrote, relative to the app's working folder. Default: models.lock.yaml.
+            accept_license: Name of the model's licence, to confirm that you have read it. Default: only permissive licences such as apache-2.0 and mit are accepted.
+            server: Model server. Default: by task and accelerator, such as vllm for text generation on GPUs.
+            context_length: Maximum tokens of a request with its answer. Default: the model's own, or as many as fit for one request.
+            trust_remote_code: Run Python code that comes with the model; required if it has any.
+            bucket: For the model's files; several stacks may share it. By default one that the stack makes.
+            token: With the Hub's token, for gated and private models. By default none.
+            hub_endpoint: URL of the Hub or of a mirror, which gets the token. Default: https://huggingface.co.
             instance_type: What it runs on, which decides image and environment. :class:`LowLatencyEndpoint` knows it; say it where a :class:`Model` is made.
             environment: Environment variables beside those that the model needs; they win over them.
 

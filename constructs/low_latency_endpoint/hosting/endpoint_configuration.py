@@ -107,7 +107,7 @@ class EndpointConfiguration(IEndpointConfiguration):
             kms_key_with_local_storage: Allow a key on an instance type with local storage, which AWS's pages disagree about.
             data_capture: By default nothing is captured.
             metrics: By default SageMaker's own settings.
-            tags: As for :class:`Model`: by default none, and a change replaces nothing.
+            tags: By default none. A change of them replaces nothing.
 
         Raises:
             ConfigurationError: LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424,

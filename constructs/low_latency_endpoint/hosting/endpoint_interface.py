@@ -4,6 +4,7 @@ pipeline or a notebook."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from aws_cdk import ArnFormat, Resource
@@ -21,7 +22,6 @@ from ..facts.rules import (
 )
 from ..network.vpc_endpoints import CALL_WITH_BEARER_TOKEN, invoke_actions
 from ..options.argument_kinds import checked_arguments
-from ..options.option import Lasting
 from ..synthesis.arns import endpoint_arn as arn_of
 from ..synthesis.construct_tree import kept, path_below, path_of, stack_of
 from ..synthesis.launched_names import name_anywhere, name_in
@@ -32,6 +32,8 @@ from .scaling import InvocationScaling
 from .variant import VariantAttributes
 
 if TYPE_CHECKING:
+    from aws_cdk import Duration
+
     from .inference_component import InferenceComponent
 
 
@@ -225,7 +227,7 @@ class IEndpoint(MetricSource, Resource):
         name: str,
         *,
         statistic: str,
-        period: Lasting | None = None,
+        period: Duration | timedelta | str | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
     ) -> cloudwatch.Metric:

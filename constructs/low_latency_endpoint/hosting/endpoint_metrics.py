@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import cache
 from typing import Any, Literal
 
@@ -14,7 +15,6 @@ from ..facts.durations import seconds_of
 from ..facts.metrics import check_statistic, metric_facts
 from ..facts.rules import METRIC_PERIOD, NEW_FLEET_NOT_KNOWN
 from ..options.argument_kinds import checked_arguments
-from ..options.option import Lasting
 from ..plan.published_metrics import check_published
 from .variant import VariantAttributes
 
@@ -35,7 +35,7 @@ class MetricSource:
         name: str,
         *,
         statistic: str,
-        period: Lasting | None = None,
+        period: Duration | timedelta | str | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
     ) -> Metric:
@@ -187,7 +187,7 @@ class EndpointVariant(MetricSource):
         name: str,
         *,
         statistic: str,
-        period: Lasting | None = None,
+        period: Duration | timedelta | str | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
     ) -> Metric:
@@ -224,7 +224,9 @@ class EndpointVariant(MetricSource):
         )
 
 
-def checked_period(period: Lasting | None, default: float, where: str) -> Duration:
+def checked_period(
+    period: Duration | timedelta | str | None, default: float, where: str
+) -> Duration:
     """The period of a metric, by default so many seconds."""
     seconds = default if period is None else seconds_of(period, where)
     if seconds not in (1, 5, 10, 30) and (seconds < 60 or seconds % 60):

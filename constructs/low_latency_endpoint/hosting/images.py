@@ -79,10 +79,11 @@ class ContainerImage(ABC):
         account, region and repository may be tokens. A URI that is a token as a whole leads to a
         warning that says what to allow.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE302 for white space or more than 255 characters.
+        Args:
+            uri: The image's full URI.
+
+        Raises:
+            ConfigurationError: LLE302 for white space or more than 255 characters.
         """
         return _UriImage(check(IMAGE_URI, uri))
 
@@ -90,10 +91,12 @@ class ContainerImage(ABC):
     def from_ecr_repository(repository: ecr.IRepository, tag: str = "latest") -> ContainerImage:
         """An image in an ECR repository, by tag or (``sha256:...``) digest.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE302 for a tag that is empty or has white space.
+        Args:
+            repository: A repository of this app, or one imported.
+            tag: Tag, or digest (``sha256:...``), of the image. By default latest.
+
+        Raises:
+            ConfigurationError: LLE302 for a tag that is empty or has white space.
         """
         return _RepositoryImage(repository, check(IMAGE_URI, tag))
 
@@ -125,16 +128,20 @@ class ContainerImage(ABC):
         build_args: dict[str, str] | None = None,
         platform: ecr_assets.Platform | None = None,
     ) -> ContainerImage:
-        """An image that the CDK CLI builds from a folder with a Dockerfile (needs Docker).
+        """An image that the CDK CLI builds from a folder with a Dockerfile, for which it needs Docker.
 
         ``platform`` is by default that of the instances, as far as the model knows them
         (:class:`LowLatencyEndpoint` tells it; else pass ``architecture=`` to :class:`Model`), and
         otherwise that of the machine that builds.
 
-        Raises
-        ------
-        ConfigurationError
-            When the image is used: LLE380 without a Dockerfile.
+        Args:
+            directory: The folder with the Dockerfile.
+            file: Name of the Dockerfile in that folder. Default: Dockerfile.
+            build_args: Build arguments. Do not pass secrets: they stay in the image.
+            platform: Platform to build for. Default: the instance type's architecture.
+
+        Raises:
+            ConfigurationError: When the image is used: LLE380 without a Dockerfile.
         """
         return _AssetImage(directory, file, build_args, platform)
 
@@ -145,11 +152,13 @@ class ContainerImage(ABC):
         The registry's account follows the region: from CDK's table, and from the SageMaker SDK's
         for the regions that CDK's lacks. ``account`` overrides it.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE302 for a repository or a tag that is empty or has white space, LLE328 when the
-            stack's region has no known account.
+        Args:
+            repository: Repository of the image.
+            tag: Tag of the image. An image with -gpu- or cu in its tag runs only on GPU types.
+            account: Account that owns the image in the stack's Region. Default: known for most regions.
+
+        Raises:
+            ConfigurationError: LLE302 for a repository or a tag that is empty or has white space, LLE328 when the stack's region has no known account.
         """
         return _DeepLearningContainer(check(IMAGE_URI, repository), check(IMAGE_URI, tag), account)
 

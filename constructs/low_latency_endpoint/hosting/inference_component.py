@@ -4,6 +4,7 @@ the scaling of these copies."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Literal
 
 from aws_cdk import Duration, Resource, Size
@@ -40,7 +41,6 @@ from ..facts.rules import (
 from ..network.vpc_endpoints import INVOKE_ACTIONS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
-from ..options.option import Lasting
 from ..synthesis.annotations import warn
 from ..synthesis.arns import arn
 from ..synthesis.construct_tree import kept, path_below, path_of, stack_of
@@ -120,7 +120,7 @@ class ComponentHost(HostedInNetwork):
         network_isolation: bool = False,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
         scale_in: Literal["IDLE_RELEASE", "CONSOLIDATION"] | None = None,
-        consolidation_cooldown: Lasting | None = None,
+        consolidation_cooldown: Duration | timedelta | str | None = None,
         consolidation_step: int | None = None,
     ) -> None:
         """Stands in a model's place in a variant, whose instances then hold inference components.
@@ -177,7 +177,7 @@ class ComponentHost(HostedInNetwork):
 
 
 def _scale_in_policy(
-    strategy: str | None, cooldown: Lasting | None, step: int | None, where: str
+    strategy: str | None, cooldown: Duration | timedelta | str | None, step: int | None, where: str
 ) -> dict[str, Any]:
     """CloudFormation's ``ScaleInPolicy``; empty where SageMaker's default holds."""
     consolidation: dict[str, Any] = {}
@@ -274,9 +274,9 @@ class CopyScaling(ScalableTarget):
 
         Args:
             max_concurrency_per_copy: Requests in flight at a copy that scaling aims at.
-            scale_in_cooldown: As for :meth:`track_invocations`.
-            scale_out_cooldown: As for :meth:`track_invocations`.
-            disable_scale_in: As for :meth:`track_invocations`.
+            scale_in_cooldown: By default 300 seconds, as Application Auto Scaling does.
+            scale_out_cooldown: By default 300 seconds, as Application Auto Scaling does.
+            disable_scale_in: Only ever add copies; by default they are removed again.
 
         Raises:
             ConfigurationError: LLE602, LLE605, LLE626.
@@ -352,8 +352,8 @@ class InferenceComponent(Resource):
         copies: int = 2,
         placement: Literal["SPREAD", "BINPACK"] | None = None,
         cache_artifacts: bool = False,
-        startup_health_check_timeout: Lasting | None = None,
-        model_data_download_timeout: Lasting | None = None,
+        startup_health_check_timeout: Duration | timedelta | str | None = None,
+        model_data_download_timeout: Duration | timedelta | str | None = None,
         component_name: str | None = None,
         variant_name: str | None = None,
     ) -> None:
@@ -371,8 +371,8 @@ class InferenceComponent(Resource):
             copies: Copies at the first deployment, by default 2 so that two zones can serve; scaling owns the number afterwards.
             placement: Copies spread over instances, and balanced over zones; or packed onto few. By default as SageMaker does.
             cache_artifacts: Keep model data and image on each instance, for a faster start of further copies. By default SageMaker decides: on types with more than 232 GiB of local NVMe storage it caches by itself, whatever is stated (CloudFormation's schema, ``CurrentDataCacheConfig``).
-            startup_health_check_timeout: As for :class:`VariantOptions`, 1 minute to 1 hour.
-            model_data_download_timeout: As for :class:`VariantOptions`, 1 minute to 1 hour.
+            startup_health_check_timeout: How long a container may take to answer its first ping, 1 minute to 1 hour. By default SageMaker's.
+            model_data_download_timeout: How long the download of the model's data may take, 1 minute to 1 hour. By default SageMaker's.
             component_name: What callers name. By default derived from the construct's path, in lower case. It stays: another name is another component, under another id.
             variant_name: By default the endpoint's first variant.
 
@@ -493,7 +493,7 @@ class InferenceComponent(Resource):
         )
 
     def metric(
-        self, name: str, *, statistic: str, period: Lasting | None = None
+        self, name: str, *, statistic: str, period: Duration | timedelta | str | None = None
     ) -> cloudwatch.Metric:
         """A metric of the component by its name in CloudWatch, such as ``ModelLatency``.
 

@@ -230,8 +230,8 @@ class Model(HostedInNetwork):
 
         Args:
             cfn_model: Its images are held against the instance type, as far as they are text.
-            role: As for :meth:`from_model_attributes`.
-            network: As for :meth:`from_model_attributes`.
+            role: Its execution role, which data capture, core dumps and volume keys have to be allowed for; by default not known, and a warning says what to allow.
+            network: Where its instances run, whose room then is counted. By default not known: whether it stands in the callers' zones is then yours to see to.
         """
         return model_of_cfn(cfn_model, role=role, network=network)
 

@@ -95,7 +95,7 @@ class ModelData(ABC):
 
         Args:
             uri: Bucket and key may be tokens, as in ``f"s3://{bucket.bucket_name}/model.tar.gz"``. A URI that is one token as a whole tells nothing, so a warning says what to allow.
-            accept_eula: As for :meth:`from_s3`.
+            accept_eula: Whether you accept the end-user license agreement that the data asks for, as gated models of JumpStart do. By default not.
             key: The key of yours that encrypts the objects: the role may then decrypt with it, and its own policy must leave that to IAM policies of the account, or name the role. By default none, which suits objects that S3 encrypts, or the account's own AWS managed key (`UsingKMSEncryption <https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html>`_).
 
         Raises:
@@ -126,10 +126,12 @@ class ModelData(ABC):
         that ``cdk bootstrap --bootstrap-customer-key`` makes lets everybody of the account decrypt
         through S3, and a bucket of plain bootstrapping has none: then give none.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE327 for anything but one .tar.gz file.
+        Args:
+            path: The file; relative to the app's working folder.
+            key: The key of yours that encrypts the bootstrap bucket. By default none.
+
+        Raises:
+            ConfigurationError: LLE327 for anything but one .tar.gz file.
         """
         if not path.endswith(".tar.gz") or not Path(path).is_file():
             raise ASSET_IS_ARCHIVE.error(got=path, allowed="the path of one .tar.gz file")

@@ -339,10 +339,15 @@ class InvocationScaling(ScalableTarget):
         Scales out several times faster than invocations per minute, and suits requests whose
         duration varies (streamed tokens count until the last). Scale-in is not faster.
 
-        Raises
-        ------
-        ConfigurationError
-            LLE602, LLE605, LLE626.
+        Args:
+            max_concurrency_per_instance: Requests in flight at an instance that scaling aims at.
+            scale_in_cooldown: By default 300 seconds, as Application Auto Scaling does.
+            scale_out_cooldown: By default 300 seconds, as Application Auto Scaling does.
+            disable_scale_in: Only ever add instances; by default they are removed again.
+            policy_name: Needed when a variant has several.
+
+        Raises:
+            ConfigurationError: LLE602, LLE605, LLE626.
         """
         return self._track(
             policy_name,

@@ -4,7 +4,8 @@ and scaling know of a variant, wherever it was made."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
 
 from aws_cdk import aws_sagemaker as sagemaker
 
@@ -25,25 +26,19 @@ from ..facts.limits import (
 from ..facts.rules import POOL_TYPE_TWICE, TYPE_XOR_POOLS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
-from ..options.option import Lasting
 from ..options.variant import VariantOptions
 from ..synthesis.template_values import check, check_seconds
 from .instance_type import InstanceType, instance_type_of
 from .model_interface import IModel
+
+if TYPE_CHECKING:
+    from aws_cdk import Duration
 
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class VariantAttributes:
     """What is known of a variant, for :meth:`Endpoint.from_endpoint_attributes`.
-
-    Args:
-        name: The SageMaker Python SDK calls it ``AllTraffic``, this library ``primary``.
-        instance_types: By default not known: utilization is then alarmed on as if there were one vCPU and one GPU, with a warning.
-        shape: What it serves, which decides which metrics there are; by default a single model.
-        instance_count: Its initial number of instances, which a scaling range has to hold; by default not known.
-        max_instances: The most instances that SageMaker scales it to by itself, of a variant that holds inference components; by default not known.
-        network: Where its instances run: then scaling is held against the room there, and the zones of ``zone_imbalance`` are known. By default neither.
 
     Raises:
         ConfigurationError: LLE402 for the name, LLE403 and LLE106 for the counts,
@@ -56,13 +51,22 @@ class VariantAttributes:
     """
 
     name: str
+    """The SageMaker Python SDK calls it ``AllTraffic``, this library ``primary``."""
     instance_types: Sequence[InstanceType] = ()
+    """By default not known: utilization is then alarmed on as if there were one vCPU and one GPU,
+    with a warning."""
     shape: Literal["single-model", "multi-model", "pipeline", "inference-component"] = (
         "single-model"
     )
+    """What it serves, which decides which metrics there are; by default a single model."""
     instance_count: int | None = None
+    """Its initial number of instances, which a scaling range has to hold; by default not known."""
     max_instances: int | None = None
+    """The most instances that SageMaker scales it to by itself, of a variant that holds inference
+    components; by default not known."""
     network: ZoneAlignedNetwork | None = None
+    """Where its instances run: then scaling is held against the room there, and the zones of
+    ``zone_imbalance`` are known. By default neither."""
 
     def __post_init__(self) -> None:
         check(VARIANT_NAME, self.name)
@@ -75,21 +79,21 @@ class VariantAttributes:
 class InstancePool:
     """One of up to five instance types that a variant may run on, tried by priority.
 
-    Args:
-        instance_type: What the instances are, such as ``InstanceType("ml.m5.xlarge")``.
-        priority: 1 is tried first, 5 last.
-        model: Serves on this type in place of the variant's model, such as one compiled for its accelerator. By default the variant's model does.
-        tps_per_instance: What an instance of the type held within the latency target in a load test; :class:`LowLatencyEndpoint` plans for the slowest. Nothing of it is deployed.
-
     Raises:
         ConfigurationError: LLE414 for another priority, LLE603 for the throughput,
             LLE807 for a bare name.
     """
 
     instance_type: InstanceType
+    """What the instances are, such as ``InstanceType("ml.m5.xlarge")``."""
     priority: int
+    """1 is tried first, 5 last."""
     model: IModel | None = None
+    """Serves on this type in place of the variant's model, such as one compiled for its
+    accelerator. By default the variant's model does."""
     tps_per_instance: float | None = None
+    """What an instance of the type held within the latency target in a load test;
+    :class:`LowLatencyEndpoint` plans for the slowest. Nothing of it is deployed."""
 
     def __post_init__(self) -> None:
         check(INSTANCE_POOL_PRIORITY, self.priority)
@@ -101,31 +105,20 @@ class InstancePool:
 class ProductionVariant(VariantOptions):
     """One model on one instance type behind the endpoint.
 
-    Args:
-        model: A :class:`Model`, or one imported; or a :class:`ComponentHost`, for a variant that holds inference components.
-        instance_type: What the instances are, such as ``InstanceType("ml.m5.xlarge")``.
-        instance_pools: Instead of ``instance_type``: up to five types, tried by priority.
-        initial_instance_count: Instances at the first deployment, by default 2 so that two zones serve; scaling owns the number afterwards.
-        name: As for :class:`VariantOptions`.
-        routing: As for :class:`VariantOptions`, but by default SageMaker's own strategy, RANDOM: the template has no RoutingConfig.
-        startup_health_check_timeout: As for :class:`VariantOptions`.
-        model_data_download_timeout: As for :class:`VariantOptions`.
-        volume_size_gib: As for :class:`VariantOptions`.
-        inference_ami: As for :class:`VariantOptions`.
-        ssm_access: As for :class:`VariantOptions`.
-        capacity_reservation_arn: As for :class:`VariantOptions`.
-        core_dump: As for :class:`VariantOptions`.
-        instance_provision_timeout: As for :class:`VariantOptions`.
-        weight: As for :class:`VariantOptions`.
-
     Raises:
         ConfigurationError: LLE402 to LLE425, see ``docs/reference/errors.md``.
     """
 
     model: IModel
+    """A :class:`Model`, or one imported; or a :class:`ComponentHost`, for a variant that holds
+    inference components."""
     instance_type: InstanceType | str | None = None
+    """What the instances are, such as ``InstanceType("ml.m5.xlarge")``."""
     instance_pools: Sequence[InstancePool] = ()
+    """Instead of ``instance_type``: up to five types, tried by priority."""
     initial_instance_count: int = 2
+    """Instances at the first deployment, by default 2 so that two zones serve; scaling owns the
+    number afterwards."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,7 +215,9 @@ class ProductionVariant(VariantOptions):
             **{name: value for name, value in optional.items() if value is not None},
         )
 
-    def _seconds(self, stated: Lasting | None, name: str, limit: Range) -> int | None:
+    def _seconds(
+        self, stated: Duration | timedelta | str | None, name: str, limit: Range
+    ) -> int | None:
         """A time-out as stated; else what a model of the Hub asks for by its size."""
         if stated is not None:
             return check_seconds(limit, stated, self.name)

@@ -23,28 +23,30 @@ from .lock_file import LOCK_NAME, pinned_model
 
 @dataclass(frozen=True, kw_only=True)
 class HubModelOptions(Options):
-    """A model of the Hugging Face Hub, pinned in a lock file, staged in S3, served offline.
-
-    Args:
-        model: Its name on the Hub.
-        lock: The lock file that low-latency pin wrote, relative to this file. Default: models.lock.yaml.
-        accept_license: Name of the model's licence, to confirm that you have read it. Default: only permissive licences such as apache-2.0 and mit are accepted.
-        server: Model server. Default: by task and accelerator, such as vllm for text generation on GPUs.
-        context_length: Maximum tokens of a request with its answer. Default: the model's own, or as many as fit for one request.
-        trust_remote_code: Run Python code that comes with the model; required if it has any.
-        hub_endpoint: URL of the Hub or of a mirror, which gets the token. Default: https://huggingface.co.
-    """
+    """A model of the Hugging Face Hub, pinned in a lock file, staged in S3, served offline."""
 
     model: Annotated[str, Option(example="Qwen/Qwen3-8B")]
+    """Its name on the Hub."""
     lock: Annotated[str | Path, Option(example=LOCK_NAME, may_be_missing=True)] = LOCK_NAME
+    """The lock file that low-latency pin wrote, relative to this file. Default: models.lock.yaml.
+
+    In Python, the path is relative to the app's working folder.
+    """
     accept_license: Annotated[str | None, Option(example="llama3.1")] = None
+    """Name of the model's licence, to confirm that you have read it. Default: only permissive
+    licences such as apache-2.0 and mit are accepted."""
     server: Annotated[
         Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"] | None,
         Option(example="sglang"),
     ] = None
+    """Model server. Default: by task and accelerator, such as vllm for text generation on GPUs."""
     context_length: Annotated[int | None, Option(CONTEXT_TOKENS, 8192)] = None
+    """Maximum tokens of a request with its answer. Default: the model's own, or as many as fit for
+    one request."""
     trust_remote_code: Annotated[bool | None, Option(example=False)] = None
+    """Run Python code that comes with the model; required if it has any."""
     hub_endpoint: Annotated[str, Option(example="https://hub.example.com")] = HUB
+    """URL of the Hub or of a mirror, which gets the token. Default: https://huggingface.co."""
 
     @cached_property
     def hub_model(self) -> HubModel:
@@ -61,13 +63,7 @@ class HubModelOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class HuggingFaceSettings(HubModelOptions, ServingOptions):
-    """A model of the Hugging Face Hub, pinned in a lock file, staged in S3, served offline.
-
-    Args:
-        environment: Additional environment variables; they override those that the model needs.
-        bucket: Bucket in this account and Region for the model's files; stacks may share it. Default: the stack creates one.
-        token_secret_arn: Secrets Manager secret with the Hub's token, for gated and private models. Default: none.
-    """
+    """A model of the Hugging Face Hub, pinned in a lock file, staged in S3, served offline."""
 
     environment: Annotated[
         Mapping[str, str],
@@ -78,11 +74,15 @@ class HuggingFaceSettings(HubModelOptions, ServingOptions):
             as_text=True,
         ),
     ] = field(default_factory=dict)
+    """Additional environment variables; they override those that the model needs."""
     bucket: Annotated[str | None, Option(example="my-models")] = None
+    """Bucket in this account and Region for the model's files; stacks may share it. Default: the
+    stack creates one."""
     token_secret_arn: Annotated[
         str | None,
         Option(SECRET_ARN, "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-token-AbCdEf"),
     ] = None
+    """Secrets Manager secret with the Hub's token, for gated and private models. Default: none."""
 
     def _rules_of_bucket(self) -> Iterator[Finding]:
         """The bucket's name is one."""

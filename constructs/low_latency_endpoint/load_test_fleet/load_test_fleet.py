@@ -36,7 +36,6 @@ from ..network.zone_aligned_network import (
     security_group_in,
 )
 from ..options.argument_kinds import checked_arguments
-from ..options.option import Lasting
 from ..plan.rights import allow, document
 from ..synthesis.arns import arn, endpoint_arn
 from ..synthesis.construct_tree import path_below, stack_of
@@ -113,7 +112,7 @@ class LoadTestFleet(Construct):
         memory_mib: int = 2048,
         interface_endpoints: bool | LoadTestFleet = True,
         results_bucket: s3.IBucket | None = None,
-        results_retention: Lasting = timedelta(days=90),
+        results_retention: Duration | timedelta | str = timedelta(days=90),
         log_retention_days: int | None = None,
     ) -> None:
         """Tasks that load-test one endpoint from its client zones, through its own PrivateLink.
@@ -442,7 +441,7 @@ def _endpoint_name(fleet: Construct, endpoint: IEndpoint | str, where: str) -> s
     return str(check(ENDPOINT_NAME, endpoint, where))
 
 
-def _days(duration: Lasting, where: str) -> int:
+def _days(duration: Duration | timedelta | str, where: str) -> int:
     days = seconds_of(duration, where) / 86_400
     return int(RESULTS_RETENTION.check(int(days) if days == int(days) else days, where))
 

@@ -12,7 +12,7 @@ from constructs import Construct
 from ..facts.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
-from ..options.alarms import AlarmOptions, Thresholds, error_share
+from ..options.alarms import AlarmOptions, error_share
 from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
 from ..plan.dashboard_panels import CanaryPanels, TokenPanels
@@ -22,6 +22,10 @@ from .alarm_specifications import ERROR_TEXTS
 from .alarms import LatencyAlarms
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from aws_cdk import Duration
+
     from ..facts.instance_types import InstanceFacts
     from ..plan.dashboard import DashboardVariant
 
@@ -46,7 +50,10 @@ class LatencyDashboard(Construct):
         id: str,
         *,
         endpoint: IEndpoint,
-        model_latency: Thresholds | None = None,
+        model_latency: Mapping[
+            str, Duration | timedelta | str | Mapping[str, Duration | timedelta | str]
+        ]
+        | None = None,
         latency: LatencyTarget | None = None,
         alarms: LatencyAlarms | None = None,
         tokens: Sequence[TokenPanels] = (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
@@ -21,11 +22,13 @@ from ..options.alarms import (
     AlarmOptions,
 )
 from ..options.argument_kinds import checked_arguments
-from ..options.option import Lasting
 from ..plan.alarm_windows import AlarmWindow, ratio_window, share_window
 from ..synthesis.construct_tree import path_below, path_of
 from ..synthesis.template_values import check
 from .alarm_specifications import AlarmSpecification, notify, share_of_failures
+
+if TYPE_CHECKING:
+    from aws_cdk import Duration
 
 
 @checked_arguments
@@ -56,7 +59,7 @@ class ShadowAlarms(Construct):
         error_rate: float | None = None,
         minimum_failures: int = MINIMUM_FAILURES,
         minimum_invocations: int = 20,
-        period: Lasting | None = None,
+        period: Duration | timedelta | str | None = None,
         evaluation_periods: int = DEFAULT_EVALUATION_PERIODS,
         datapoints_to_alarm: int = DEFAULT_DATAPOINTS,
         peak_tps: float | None = None,

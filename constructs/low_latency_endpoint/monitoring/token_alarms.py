@@ -29,7 +29,6 @@ from ..facts.rules import UNKNOWN_VARIANT
 from ..hosting.endpoint_interface import IEndpoint
 from ..options.alarms import Thresholds, TokenAlarmOptions, flattened
 from ..options.argument_kinds import checked_arguments
-from ..options.option import Lasting
 from ..plan.dashboard_panels import TokenPanels
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import keep_alarm_name, path_below, region_of
@@ -105,10 +104,10 @@ class TokenLatencyAlarms(Construct):
         endpoint: IEndpoint,
         variants: Sequence[str] | None = None,
         options: TokenAlarmOptions,
-        window: Lasting = timedelta(minutes=5),
-        evaluation_interval: Lasting = timedelta(minutes=1),
-        pending_period: Lasting = timedelta(minutes=2),
-        recovery_period: Lasting = timedelta(minutes=5),
+        window: Duration | timedelta | str = timedelta(minutes=5),
+        evaluation_interval: Duration | timedelta | str = timedelta(minutes=1),
+        pending_period: Duration | timedelta | str = timedelta(minutes=2),
+        recovery_period: Duration | timedelta | str = timedelta(minutes=5),
         actions: Sequence[cloudwatch.IAlarmAction] = (),
         actions_suppressor: cloudwatch.IAlarm | None = None,
     ) -> None:
@@ -309,6 +308,6 @@ def _query_alarm(
     return keep_alarm_name(cloudwatch.Alarm.from_alarm_arn(holder, "Alarm", arn), resource.ref)
 
 
-def _seconds(duration: Lasting) -> float:
+def _seconds(duration: Duration | timedelta | str) -> float:
     seconds = seconds_of(duration)
     return int(seconds) if seconds == int(seconds) else seconds

@@ -253,8 +253,8 @@ class RuntimePrivateLink(Construct):
             hosted_zone_id: The hosted zone of that name, needed with ``hosted_zone_vpcs``; by default likewise.
             fips: Whether it is an endpoint of ``sagemaker.runtime-fips``; by default as the endpoint or its DNS name says, and not where neither is known.
             private_dns: Whether it has private DNS; by default as it was made in the app, and yes where that is not known. Without, ``regional_dns_name`` is needed.
-            bidirectional_streaming: As for :class:`RuntimePrivateLink`.
-            hosted_zone_vpcs: As for :class:`RuntimePrivateLink`.
+            bidirectional_streaming: Also let callers in on port 8443, which HTTP/2 streaming uses; by default 443 only.
+            hosted_zone_vpcs: Other VPCs (peered, or behind a transit gateway) whose callers use the runtime's name: they get a private hosted zone for it that points at this endpoint.
 
         Raises:
             ConfigurationError: LLE215 for ``hosted_zone_vpcs``, LLE219 for

@@ -226,7 +226,7 @@ class ZoneAlignedNetwork(Construct):
             client_zones: Where the callers run.
             subnets: The subnet of each client zone. By default one subnet per zone is chosen by the zone's name: isolated ones first, then private ones with a way out, never public ones. Needed with zone IDs, and where the VPC does not know its zones' names at synth.
             subnet_selection: Which of the VPC's subnets may be chosen; by default all that are not public. Where a client zone has several of these, a warning says which group was taken.
-            s3_prefix_list: As for :class:`ZoneAlignedNetwork`: models then reach S3 alone, whatever else the VPC leads to.
+            s3_prefix_list: AWS's list of S3's addresses in the Region: models then reach S3 alone, whatever else the VPC leads to. By default port 443 of every address.
             owner: The account that shares the VPC's subnets by AWS RAM, twelve digits. By default as a lookup found, else the stack's own: ``from_vpc_attributes`` does not know it, so a missing one is found by preflight (LLP210) alone. In a shared VPC nothing makes VPC endpoints or changes the owner's security groups.
 
         Raises:

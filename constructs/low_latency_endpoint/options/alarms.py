@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
@@ -32,13 +32,16 @@ from ..facts.rules import (
 from ..facts.token_values import is_token
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
-from .option import Lasting, Option, Options, Touched
+from .option import Option, Options, Touched
 from .throughput import stated
 
 if TYPE_CHECKING:
+    from aws_cdk import Duration
     from aws_cdk import aws_cloudwatch as cloudwatch
 
-Thresholds = Mapping[str, Lasting | Mapping[str, Lasting]]
+Thresholds: TypeAlias = (
+    "Mapping[str, Duration | timedelta | str | Mapping[str, Duration | timedelta | str]]"
+)
 """Durations by statistic, or by severity and statistic."""
 
 DEFAULT_PERIOD_SECONDS = 60
@@ -123,17 +126,17 @@ class PeriodObjective(NamedTuple):
 class SlowRequests(Options):
     """An objective: this share of the requests is faster than the threshold.
 
-    Args:
-        threshold: ModelLatency above which a request is slow.
-        objective: Share of requests that must be faster; the rest is the monthly budget. Default: 0.99.
-
     Raises:
         ConfigurationError: LLE701 for the threshold, LLE726 for the objective, LLE801 and LLE807
             for other kinds.
     """
 
-    threshold: Annotated[Lasting, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "200ms", known=True)]
+    threshold: Annotated[
+        Duration | timedelta | str, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "200ms", known=True)
+    ]
+    """ModelLatency above which a request is slow."""
     objective: Annotated[float, Option(OBJECTIVE, 0.99, known=True)] = 0.99
+    """Share of requests that must be faster; the rest is the monthly budget. Default: 0.99."""
 
     @property
     def budget(self) -> float:
@@ -144,17 +147,8 @@ class SlowRequests(Options):
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class TokenAlarmOptions(Options):
-    """Alarms on tokens for language models that stream, from the server's own metrics.
-
-    An alarm with a wrong metric name never fires, so ``low-latency verify`` requires data for each.
-
-    Args:
-        server: Server whose metrics the container publishes: vllm or sglang. Default: by the image's name. Without it your own image has no token alarms.
-        ttft: Longest time to first token in the server, by percentile. A threshold inside one of the server's wide buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated percentile. Default: the target less the share for overhead. In Python also by severity and percentile.
-        itl: Longest inter-token latency (all gaps between tokens of all streams), by percentile. Default: the target. In Python also by severity and percentile.
-        waiting_requests: Waiting requests on the fullest instance, averaged over five minutes. Default: no alarm.
-        kv_cache_use: Share of the KV cache in use on the fullest instance. If it is full, requests wait or are preempted. Default: no alarm.
-        minimum_requests: ttft and itl do not alarm below this number of first tokens in five minutes, so that one slow request pages nobody. Default: 20.
+    """Alarms on tokens for language models that stream, from the server's own metrics; as an alarm
+    with a wrong metric name never fires, ``low-latency verify`` requires data for each.
 
     Raises:
         ConfigurationError: LLE701 for a threshold, LLE704 for the least number of requests,
@@ -162,19 +156,43 @@ class TokenAlarmOptions(Options):
     """
 
     server: Annotated[str | None, Option(METRICS_OF_SERVER, "vllm")] = None
-    ttft: Annotated[Thresholds | Literal["planned"] | None, _percentiles({"p95": "400ms"})] = (
-        "planned"
-    )
-    itl: Annotated[Thresholds | Literal["planned"] | None, _percentiles({"p95": "50ms"})] = (
-        "planned"
-    )
+    """Server whose metrics the container publishes: vllm or sglang. Default: by the image's name.
+    Without it your own image has no token alarms."""
+    ttft: Annotated[
+        Mapping[str, Duration | timedelta | str | Mapping[str, Duration | timedelta | str]]
+        | Literal["planned"]
+        | None,
+        _percentiles({"p95": "400ms"}),
+    ] = "planned"
+    """Longest time to first token in the server, by percentile. A threshold inside one of the
+    server's wide buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated
+    percentile. Default: the target less the share for overhead.
+
+    In Python, thresholds may also stand by severity: ``{"Warning": {"p95": ...}}``.
+    """
+    itl: Annotated[
+        Mapping[str, Duration | timedelta | str | Mapping[str, Duration | timedelta | str]]
+        | Literal["planned"]
+        | None,
+        _percentiles({"p95": "50ms"}),
+    ] = "planned"
+    """Longest inter-token latency (all gaps between tokens of all streams), by percentile. Default:
+    the target.
+
+    In Python, thresholds may also stand by severity: ``{"Warning": {"p95": ...}}``.
+    """
     waiting_requests: Annotated[
         float | None, Option(WAITING_REQUESTS, 4, billed=(1,), known=True)
     ] = None
+    """Waiting requests on the fullest instance, averaged over five minutes. Default: no alarm."""
     kv_cache_use: Annotated[float | None, Option(KV_CACHE_USE, 0.95, billed=(1,), known=True)] = (
         None
     )
+    """Share of the KV cache in use on the fullest instance. If it is full, requests wait or are
+    preempted. Default: no alarm."""
     minimum_requests: Annotated[int, Option(limits.MINIMUM_INVOCATIONS, 20, known=True)] = 20
+    """ttft and itl do not alarm below this number of first tokens in five minutes, so that one slow
+    request pages nobody. Default: 20."""
 
     def _rules(self) -> Iterator[Finding]:
         """Each statistic is a percentile."""
@@ -187,35 +205,7 @@ class TokenAlarmOptions(Options):
 class AlarmOptions(Options):
     """Thresholds of the alarms, by statistic, and whom they notify.
 
-    In Python ``None`` turns an alarm off; ``replace(AlarmOptions.none(), error_rate=0.05)`` has only this alarm.
-
-    Args:
-        model_latency: Longest ModelLatency by statistic: Average, Maximum or a percentile such as p99 or p99.9. Default: the target less the share for overhead. In Python also by severity and statistic, ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``.
-        overhead_latency: Longest OverheadLatency by statistic: Average or Maximum; AWS lists no percentiles for it. Default: the target's share for overhead.
-        tokens: Alarms on tokens. Default: the plan's, from the ttft and itl targets.
-        error_rate: Largest share of requests that fail with a server error (5xx). Default: 0.01; with an objective (service_level_objective or slow_requests) at most 14.4 times its budget, so 0.00144 for 0.9999.
-        client_error_rate: Largest share of requests that SageMaker or the model rejects with a 4xx. Default: no alarm.
-        model_error_rate: Largest share of requests that the container answers with other than 2xx. Default: no alarm.
-        minimum_failures: Below this number of failures in a period, error rates count as zero, so that single failures page nobody. Default: 3.
-        minimum_invocations: Below this number of requests in a period, zone_imbalance compares nothing, nor do the alarms on a shadow's latency. Default: 20.
-        slow_requests: An objective on slow requests. The alarm fires if its budget burns too fast: 14.4 times over an hour and five minutes, or 6 times over six hours and thirty minutes. Default: no alarm.
-        service_level_objective: Share of the periods in which ModelLatency must meet the tightest of its thresholds, over 28 days. Each production variant gets a service level objective of Application Signals, which AWS bills. Default: none.
-        anomalies: Metrics with a statistic each: alarm outside the band (two standard deviations) that CloudWatch learns. Default: none.
-        cpu_utilization: Percent of all vCPUs together; SageMaker's metric counts 100 for each vCPU. Default: 85.
-        memory_utilization: Percent of memory. Default: 90.
-        disk_utilization: Percent of the disk. Default: 90.
-        gpu_utilization: Percent of all GPUs together; SageMaker's metric counts 100 for each GPU. Default: no alarm.
-        gpu_memory_utilization: Percent of all GPU memory together. Default: no alarm.
-        cache_miss_rate: Multi-model: largest share of requests whose model is not loaded. Default: no alarm.
-        model_loading_wait: Multi-model: longest average wait for a model. Default: no alarm.
-        capacity_at_maximum: Alarm if the fleet runs at its maximum. Default: true if the endpoint scales.
-        zone_imbalance: Alarm if the busiest zone gets this many times its even share. AWS does not say what enables the metric: check that the alarm has data. Default: no alarm.
-        expect_traffic: Alarm when no request arrives in five periods, each a minute, or longer where 20 requests take more than five minutes at the lowest peak of the day; state quiet times in throughput.peaks. Default: false.
-        period: Period of alarms on latencies, shares and utilization, in whole minutes. Default: 1m; with a throughput, alarms on latencies and errors take as long as they need for enough requests, up to 6h.
-        evaluation_periods: Number of the last periods to evaluate. Default: 3; an alarm on a percentile at a low rate takes one long period instead.
-        datapoints_to_alarm: Number of these periods that must breach the threshold. Default: 2.
-        quiet_during_deployments: Suppress pages while both fleets of a deployment serve requests and for ten minutes after, an hour at most. Not seen on AWS yet. Default: false.
-        actions: What the composite alarms do, such as ``SnsAction(topic)`` of ``aws_cloudwatch_actions``, or ``AlarmTopic(...).action``. Default: nobody is told.
+    ``None`` turns an alarm off; ``replace(AlarmOptions.none(), error_rate=0.05)`` has only this alarm.
 
     Raises:
         ConfigurationError: LLE366 for the period, LLE701 to LLE704, LLE721, LLE723 to LLE726,
@@ -229,67 +219,122 @@ class AlarmOptions(Options):
     """
 
     model_latency: Annotated[
-        Thresholds | Literal["planned"] | None,
+        Mapping[str, Duration | timedelta | str | Mapping[str, Duration | timedelta | str]]
+        | Literal["planned"]
+        | None,
         _by_statistic(
             {"p99": "200ms"},
             *("Average", "Maximum", "Minimum", "p50", "p90", "p95", "p99", "p99.9"),
         ),
     ] = "planned"
+    """Longest ModelLatency by statistic: Average, Maximum or a percentile such as p99 or p99.9.
+    Default: the target less the share for overhead.
+
+    In Python, thresholds may also stand by severity:
+    ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``.
+    """
     overhead_latency: Annotated[
-        Thresholds | Literal["planned"] | None,
+        Mapping[str, Duration | timedelta | str | Mapping[str, Duration | timedelta | str]]
+        | Literal["planned"]
+        | None,
         _by_statistic({"Average": "20ms"}, "Average", "Maximum", "Minimum", percentiles=False),
     ] = "planned"
+    """Longest OverheadLatency by statistic: Average or Maximum; AWS lists no percentiles for it.
+    Default: the target's share for overhead."""
     tokens: Annotated[
         TokenAlarmOptions,
         Option(example={"kv_cache_use": 0.95}, touches=Touched(planned=("token_alarms",))),
     ] = field(default_factory=TokenAlarmOptions)
+    """Alarms on tokens. Default: the plan's, from the ttft and itl targets."""
     error_rate: Annotated[
         float | Literal["planned"] | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))
     ] = "planned"
+    """Largest share of requests that fail with a server error (5xx). Default: 0.01; with an
+    objective (service_level_objective or slow_requests) at most 14.4 times its budget, so 0.00144
+    for 0.9999."""
     client_error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.05, billed=(2,))] = None
+    """Largest share of requests that SageMaker or the model rejects with a 4xx. Default: no alarm.
+    """
     model_error_rate: Annotated[float | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))] = None
+    """Largest share of requests that the container answers with other than 2xx. Default: no alarm.
+    """
     minimum_failures: Annotated[int, Option(limits.MINIMUM_FAILURES, 5)] = MINIMUM_FAILURES
+    """Below this number of failures in a period, error rates count as zero, so that single failures
+    page nobody. Default: 3."""
     minimum_invocations: Annotated[int, Option(limits.MINIMUM_INVOCATIONS, 20)] = 20
+    """Below this number of requests in a period, zone_imbalance compares nothing, nor do the alarms
+    on a shadow's latency. Default: 20."""
     slow_requests: Annotated[
         SlowRequests | None,
         Option(example={"threshold": "200ms", "objective": 0.99}, billed=(1, 1, 1, 1)),
     ] = None
+    """An objective on slow requests. The alarm fires if its budget burns too fast: 14.4 times over
+    an hour and five minutes, or 6 times over six hours and thirty minutes. Default: no alarm."""
     service_level_objective: Annotated[float | None, Option(OBJECTIVE, 0.99, known=True)] = None
+    """Share of the periods in which ModelLatency must meet the tightest of its thresholds, over 28
+    days. Each production variant gets a service level objective of Application Signals, which AWS
+    bills. Default: none."""
     anomalies: Annotated[Mapping[str, str], Option(example={"Invocations": "Sum"})] = field(
         default_factory=dict
     )
+    """Metrics with a statistic each: alarm outside the band (two standard deviations) that
+    CloudWatch learns. Default: none."""
     cpu_utilization: Annotated[
         float | None, Option(PERCENT_OF_ALL, 85, billed=(1,), known=True)
     ] = 85
+    """Percent of all vCPUs together; SageMaker's metric counts 100 for each vCPU. Default: 85."""
     memory_utilization: Annotated[
         float | None, Option(PERCENT_OF_ALL, 90, billed=(1,), known=True)
     ] = 90
+    """Percent of memory. Default: 90."""
     disk_utilization: Annotated[
         float | None, Option(PERCENT_OF_ALL, 90, billed=(1,), known=True)
     ] = 90
+    """Percent of the disk. Default: 90."""
     gpu_utilization: Annotated[
         float | None, Option(PERCENT_OF_ALL, 90, billed=(1,), known=True)
     ] = None
+    """Percent of all GPUs together; SageMaker's metric counts 100 for each GPU. Default: no alarm.
+    """
     gpu_memory_utilization: Annotated[
         float | None, Option(PERCENT_OF_ALL, 95, billed=(1,), known=True)
     ] = None
+    """Percent of all GPU memory together. Default: no alarm."""
     cache_miss_rate: Annotated[
         float | None, Option(limits.ERROR_RATE, 0.05, billed=(1,), known=True)
     ] = None
+    """Multi-model: largest share of requests whose model is not loaded. Default: no alarm."""
     model_loading_wait: Annotated[
-        Lasting | None,
+        Duration | timedelta | str | None,
         Option(limits.ALARM_THRESHOLD_MILLISECONDS, "500ms", billed=(1,), known=True),
     ] = None
+    """Multi-model: longest average wait for a model. Default: no alarm."""
     capacity_at_maximum: Annotated[bool | Literal["scaled"], Option()] = "scaled"
+    """Alarm if the fleet runs at its maximum. Default: true if the endpoint scales."""
     zone_imbalance: Annotated[float | None, Option(ZONE_IMBALANCE, 1.5)] = None
+    """Alarm if the busiest zone gets this many times its even share. AWS does not say what enables
+    the metric: check that the alarm has data. Default: no alarm."""
     expect_traffic: Annotated[bool, Option(billed=(1,))] = False
-    period: Annotated[Lasting | None, Option(limits.ALARM_PERIOD, "5m")] = None
+    """Alarm when no request arrives in five periods, each a minute, or longer where 20 requests
+    take more than five minutes at the lowest peak of the day; state quiet times in
+    throughput.peaks. Default: false."""
+    period: Annotated[Duration | timedelta | str | None, Option(limits.ALARM_PERIOD, "5m")] = None
+    """Period of alarms on latencies, shares and utilization, in whole minutes. Default: 1m; with a
+    throughput, alarms on latencies and errors take as long as they need for enough requests, up to
+    6h."""
     evaluation_periods: Annotated[int, Option(limits.EVALUATION_PERIODS, 5)] = (
         DEFAULT_EVALUATION_PERIODS
     )
+    """Number of the last periods to evaluate. Default: 3; an alarm on a percentile at a low rate
+    takes one long period instead."""
     datapoints_to_alarm: Annotated[int, Option(limits.EVALUATION_PERIODS, 5)] = DEFAULT_DATAPOINTS
+    """Number of these periods that must breach the threshold. Default: 2."""
     quiet_during_deployments: Annotated[bool, Option()] = False
+    """Suppress pages while both fleets of a deployment serve requests and for ten minutes after, an
+    hour at most. Not seen on AWS yet. Default: false."""
     actions: Sequence[cloudwatch.IAlarmAction] = ()
+    """What the composite alarms do, such as ``SnsAction(topic)`` of ``aws_cloudwatch_actions``, or
+    ``AlarmTopic(...).action``. Default: nobody is told."""
 
     @classmethod
     def none(cls) -> AlarmOptions:
@@ -393,7 +438,9 @@ class AlarmOptions(Options):
                 )
 
 
-def flattened(thresholds: Thresholds | str | None) -> Iterator[tuple[str, str, Lasting]]:
+def flattened(
+    thresholds: Thresholds | str | None,
+) -> Iterator[tuple[str, str, Duration | timedelta | str]]:
     """Severity (may be empty), statistic and threshold."""
     for name, value in thresholds.items() if isinstance(thresholds, Mapping) else ():
         if isinstance(value, Mapping):

@@ -28,7 +28,7 @@ from ..facts.durations import DURATION, DURATION_KINDS
 from ..facts.limit_kinds import Choice
 from ..facts.limits import limits
 from ..facts.rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
-from .option import alternatives
+from .option import alternatives, evaluated
 
 OPTIONS = rule(
     "LLE360",
@@ -385,7 +385,7 @@ def _implements(value: Any, interface: Any) -> bool:
 def _evaluated(annotation: Any, module: str) -> Any:
     if not isinstance(annotation, str):
         return annotation
-    kind = eval(annotation, {}, _AnnotationNames(vars(sys.modules[module])))
+    kind = evaluated(annotation, _AnnotationNames(vars(sys.modules[module])))
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ..errors import ConfigurationError
 from ..errors.frozen import dataclass
 from ..facts import limits
 from ..facts.canary_metrics import LONGEST_CONNECT_MS
 from .argument_kinds import checked_arguments
-from .option import Lasting, Option, Options
+from .option import Option, Options
 from .rules import EXCLUDES_ANOTHER
 from .warm_up import WarmUpOptions, WarmUpPayload
+
+if TYPE_CHECKING:
+    from aws_cdk import Duration
 
 
 def silence_beside(sender: str, got: str, where: str = "") -> ConfigurationError:
@@ -32,11 +35,6 @@ def silence_beside(sender: str, got: str, where: str = "") -> ConfigurationError
 class CanaryOptions(Options):
     """A request a minute from each client zone measures the path that its callers take.
 
-    Args:
-        payload: The request, like those of your callers. Default: the first payload of warm_up.
-        longest_connect: Longest time to open a connection from a zone. Two minutes above it are a path fault: zones of a Region are single-digit milliseconds apart, and a path within a zone is shorter. Default: 10ms.
-        zone_difference: Longest time by which callers in the slowest zone may wait longer than those in the fastest, by medians of five minutes. Default: the latency target's share for overhead; without a target no alarm.
-
     Raises:
         ConfigurationError: LLE701 for times out of range, LLE801 and LLE807 for values of another
             kind.
@@ -50,12 +48,20 @@ class CanaryOptions(Options):
     payload: Annotated[
         WarmUpPayload | None, Option(example={"data": {"inputs": "I like you."}})
     ] = None
+    """The request, like those of your callers. Default: the first payload of warm_up."""
     longest_connect: Annotated[
-        Lasting, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "10ms", known=True)
+        Duration | timedelta | str, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "10ms", known=True)
     ] = timedelta(milliseconds=LONGEST_CONNECT_MS)
+    """Longest time to open a connection from a zone. Two minutes above it are a path fault: zones
+    of a Region are single-digit milliseconds apart, and a path within a zone is shorter. Default:
+    10ms."""
     zone_difference: Annotated[
-        Lasting | None, Option(limits.ALARM_THRESHOLD_MILLISECONDS, "20ms", billed=(1,), known=True)
+        Duration | timedelta | str | None,
+        Option(limits.ALARM_THRESHOLD_MILLISECONDS, "20ms", billed=(1,), known=True),
     ] = None
+    """Longest time by which callers in the slowest zone may wait longer than those in the fastest,
+    by medians of five minutes. Default: the latency target's share for overhead; without a target
+    no alarm."""
 
 
 def canary_payload(canary: CanaryOptions, warm_up: WarmUpOptions | None) -> WarmUpPayload | None:

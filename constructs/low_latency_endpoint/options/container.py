@@ -44,70 +44,63 @@ _DLC = {
 
 @dataclass(frozen=True, kw_only=True)
 class DeepLearningContainerSettings(Options):
-    """An image that AWS maintains: an AWS Deep Learning Container.
-
-    Args:
-        repository: Repository of the image.
-        tag: Tag of the image. An image with -gpu- or cu in its tag runs only on GPU types.
-        account: Account that owns the image in the stack's Region. Default: known for most regions.
-    """
+    """An image that AWS maintains: an AWS Deep Learning Container."""
 
     repository: Annotated[str, Option(ECR_REPOSITORY, _DLC["repository"])]
+    """Repository of the image."""
     tag: Annotated[str, Option(IMAGE_TAG, _DLC["tag"])]
+    """Tag of the image. An image with -gpu- or cu in its tag runs only on GPU types."""
     account: Annotated[str | None, Option(limits.ACCOUNT, "763104351884")] = None
+    """Account that owns the image in the stack's Region. Default: known for most regions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EcrImageSettings(Options):
-    """An image in an ECR repository of the stack's account and region.
-
-    Args:
-        repository: Repository.
-        tag: Tag of the image. Default: latest.
-    """
+    """An image in an ECR repository of the stack's account and region."""
 
     repository: Annotated[str, Option(ECR_REPOSITORY, "team/my-model")]
+    """Repository."""
     tag: Annotated[str, Option(IMAGE_TAG, "1.4.2")] = "latest"
+    """Tag of the image. Default: latest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSettings(Options):
-    """Where the container's image comes from: exactly one of dlc, uri, ecr and asset.
-
-    Args:
-        dlc: An AWS Deep Learning Container.
-        uri: An image by its full URI.
-        ecr: An image in the account's own registry.
-        private_registry: With uri: pull the image from a private registry in reach of the VPC, not from ECR. Default: false.
-        credentials_function_arn: With private_registry: Lambda function that returns user and password. Default: no login.
-        asset: A folder with a Dockerfile, relative to this file; built at deployment, which needs Docker.
-        file: With asset: name of the Dockerfile in that folder. Default: Dockerfile.
-        build_args: With asset: build arguments. Do not pass secrets: they stay in the image.
-        platform: With asset: platform to build for. Default: the instance type's architecture.
-    """
+    """Where the container's image comes from: exactly one of dlc, uri, ecr and asset."""
 
     plain_value: ClassVar[str] = "uri"
     exactly_one_of: ClassVar[tuple[str, ...]] = ("dlc", "uri", "ecr", "asset")
 
     dlc: Annotated[DeepLearningContainerSettings | None, Option(example=_DLC)] = None
+    """An AWS Deep Learning Container."""
     uri: Annotated[
         str | None,
         Option(limits.IMAGE_URI, "123456789012.dkr.ecr.us-east-1.amazonaws.com/my-model:1.4.2"),
     ] = None
+    """An image by its full URI."""
     ecr: Annotated[
         EcrImageSettings | None, Option(example={"repository": "team/my-model", "tag": "1.4.2"})
     ] = None
+    """An image in the account's own registry."""
     private_registry: Annotated[bool, Option()] = False
+    """With uri: pull the image from a private registry in reach of the VPC, not from ECR. Default:
+    false."""
     credentials_function_arn: Annotated[
         str | None,
         Option(FUNCTION_ARN, "arn:aws:lambda:us-east-1:123456789012:function:registry-login"),
     ] = None
+    """With private_registry: Lambda function that returns user and password. Default: no login."""
     asset: Annotated[Path | None, Option(example="container/")] = None
+    """A folder with a Dockerfile, relative to this file; built at deployment, which needs Docker.
+    """
     file: Annotated[str | None, Option(example="Serve.Dockerfile")] = None
+    """With asset: name of the Dockerfile in that folder. Default: Dockerfile."""
     build_args: Annotated[
         Mapping[str, str], Option(example={"MODEL": "distilbert"}, as_text=True)
     ] = field(default_factory=dict)
+    """With asset: build arguments. Do not pass secrets: they stay in the image."""
     platform: Annotated[str | None, Option(limits.IMAGE_PLATFORM, "linux/arm64")] = None
+    """With asset: platform to build for. Default: the instance type's architecture."""
 
     @property
     def reference(self) -> str:
@@ -138,26 +131,25 @@ class ImageSettings(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDataSettings(Options):
-    """Where the model's files come from: exactly one of s3, s3_prefix and asset.
-
-    Args:
-        s3: One .tar.gz in S3, or with multi_model the prefix of the archives.
-        s3_prefix: Uncompressed files under a prefix that ends with /; fastest for large models.
-        asset: A .tar.gz relative to this file, uploaded at deployment.
-        accept_eula: With s3 or s3_prefix: accept the end-user license agreement of a gated JumpStart model. Default: false.
-        kms_key_arn: Your KMS key that encrypts the files (for an asset: the bootstrap bucket's). The model's role may decrypt with it. Default: none; S3 or the AWS managed key encrypts them.
-    """
+    """Where the model's files come from: exactly one of s3, s3_prefix and asset."""
 
     plain_value: ClassVar[str] = "s3"
     exactly_one_of: ClassVar[tuple[str, ...]] = ("s3", "s3_prefix", "asset")
 
     s3: Annotated[str | None, Option(limits.MODEL_DATA_URI, "s3://my-bucket/model.tar.gz")] = None
+    """One .tar.gz in S3, or with multi_model the prefix of the archives."""
     s3_prefix: Annotated[str | None, Option(limits.MODEL_DATA_URI, "s3://my-bucket/model/")] = None
+    """Uncompressed files under a prefix that ends with /; fastest for large models."""
     asset: Annotated[Path | None, Option(example="model.tar.gz")] = None
+    """A .tar.gz relative to this file, uploaded at deployment."""
     accept_eula: Annotated[bool, Option(example=True)] = False
+    """With s3 or s3_prefix: accept the end-user license agreement of a gated JumpStart model.
+    Default: false."""
     kms_key_arn: Annotated[
         str | None, Option(ENCRYPTION_KEY_ARN, KMS_KEY_EXAMPLE, touches=Touched((DATA_KEY,)))
     ] = None
+    """Your KMS key that encrypts the files (for an asset: the bootstrap bucket's). The model's role
+    may decrypt with it. Default: none; S3 or the AWS managed key encrypts them."""
 
     @property
     def uri(self) -> str:
@@ -205,11 +197,7 @@ class Data(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ServingOptions(Options):
-    """What containers have alike.
-
-    Args:
-        environment: Environment variables, up to 100.
-    """
+    """What containers have alike."""
 
     environment: Annotated[
         Mapping[str, str],
@@ -220,6 +208,11 @@ class ServingOptions(Options):
             as_text=True,
         ),
     ] = field(default_factory=dict)
+    """Environment variables, up to 100.
+
+    No secrets: they are readable in the template and by ``sagemaker:DescribeModel``, as are values
+    that CloudFormation looks up (``{{resolve:...}}``). What looks like one leads to a warning.
+    """
 
     def _rules_of_environment(self) -> Iterator[Finding]:
         """The environment keeps its limits."""
@@ -233,24 +226,31 @@ class ServingOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerOptions(ServingOptions):
-    """One container of the model.
-
-    Args:
-        hostname: Name of the container, if there are several. With Direct, callers choose a container by it.
-        multi_model: Serve many models from one container; each request names its model. Default: false.
-        model_cache: With multi_model: keep models in memory. false suits many models with few calls each. Default: SageMaker's, which keeps them.
-        model_package: Version in the SageMaker model registry to create the model from. image and data then describe its contents, for permissions and checks. Default: none, image and data make the model.
-    """
+    """One container of the model."""
 
     hostname: Annotated[str | None, Option(limits.CONTAINER_HOSTNAME, "tokenizer")] = None
+    """Name of the container, if there are several. With Direct, callers choose a container by it.
+    """
     multi_model: Annotated[bool, Option()] = False
+    """Serve many models from one container; each request names its model. Default: false.
+
+    They are loaded on demand from the S3 prefix in ``data``.
+    """
     model_cache: Annotated[bool | None, Option(example=False)] = None
+    """With multi_model: keep models in memory. false suits many models with few calls each.
+    Default: SageMaker's, which keeps them."""
     model_package: Annotated[
         str | None,
         Option(
             limits.MODEL_PACKAGE, "arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7"
         ),
     ] = None
+    """Version in the SageMaker model registry to create the model from. image and data then
+    describe its contents, for permissions and checks. Default: none, image and data make the model.
+
+    Where image and data are left out, a warning says what the role still needs. Which rights
+    SageMaker asks of the role for a package was not seen on AWS.
+    """
 
     @property
     def model_data(self) -> Data | None:
@@ -308,17 +308,14 @@ class ContainerOptions(ServingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSettings(ContainerOptions):
-    """One container of the model.
-
-    Args:
-        image: The container's image.
-        data: The model's files, unpacked to /opt/ml/model. Default: none, the image holds the model.
-    """
+    """One container of the model."""
 
     image: Annotated[ImageSettings, Option(example={"dlc": _DLC})]
+    """The container's image."""
     data: Annotated[
         ModelDataSettings | None, Option(example={"s3": "s3://my-bucket/model.tar.gz"})
     ] = None
+    """The model's files, unpacked to /opt/ml/model. Default: none, the image holds the model."""
 
     @property
     def model_data(self) -> ModelDataSettings | None:

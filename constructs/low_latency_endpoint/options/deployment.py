@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
@@ -15,7 +15,10 @@ from ..facts.rules import EXECUTION_TIME_TOO_SHORT
 from ..facts.token_values import is_token
 from ..report.numbers import readable
 from .argument_kinds import checked_arguments
-from .option import Lasting, Option, Options
+from .option import Option, Options
+
+if TYPE_CHECKING:
+    from aws_cdk import Duration
 
 _FIVE_MINUTES = timedelta(minutes=5)
 _WAIT = Option(limits.TRAFFIC_WAIT_SECONDS, "5m")
@@ -23,82 +26,68 @@ _WAIT = Option(limits.TRAFFIC_WAIT_SECONDS, "5m")
 
 @dataclass(frozen=True, kw_only=True)
 class Canary(Options):
-    """First a part of the new fleet, then all of it.
-
-    Args:
-        size_percent: Part that takes traffic first. Default: 10. In Python SageMaker rounds to whole instances, at least one.
-        wait: How long the alarms watch that part. Default: 5m.
-    """
+    """First a part of the new fleet, then all of it."""
 
     size_percent: Annotated[int, Option(limits.CANARY_PERCENT, 10)] = 10
-    wait: Annotated[Lasting, _WAIT] = _FIVE_MINUTES
+    """Part that takes traffic first, at least one instance. Default: 10."""
+    wait: Annotated[Duration | timedelta | str, _WAIT] = _FIVE_MINUTES
+    """How long the alarms watch that part. Default: 5m."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(Options):
-    """The new fleet in equal steps.
-
-    Args:
-        step_percent: Part that takes traffic with each step. Default: 25.
-        wait: How long the alarms watch each step. Default: 5m.
-    """
+    """The new fleet in equal steps."""
 
     step_percent: Annotated[int, Option(limits.LINEAR_STEP_PERCENT, 25)] = 25
-    wait: Annotated[Lasting, _WAIT] = _FIVE_MINUTES
+    """Part that takes traffic with each step. Default: 25."""
+    wait: Annotated[Duration | timedelta | str, _WAIT] = _FIVE_MINUTES
+    """How long the alarms watch each step. Default: 5m."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AllAtOnce(Options):
-    """The whole new fleet at once: ``all_at_once: {}``.
+    """The whole new fleet at once: ``all_at_once: {}``."""
 
-    Args:
-        wait: How long the alarms watch it before the old fleet ends. Default: 0s.
-    """
-
-    wait: Annotated[Lasting, _WAIT] = timedelta()
+    wait: Annotated[Duration | timedelta | str, _WAIT] = timedelta()
+    """How long the alarms watch it before the old fleet ends. Default: 0s."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rolling(Options):
-    """Instances in batches, without a second fleet.
-
-    Args:
-        batch_percent: Share of the instances in each batch, also in a rollback. Default: 25.
-        wait: How long the alarms watch each batch. Default: 5m.
-    """
+    """Instances in batches, without a second fleet."""
 
     batch_percent: Annotated[int, Option(limits.ROLLING_BATCH_PERCENT, 25)] = 25
-    wait: Annotated[Lasting, _WAIT] = _FIVE_MINUTES
+    """Share of the instances in each batch, also in a rollback. Default: 25."""
+    wait: Annotated[Duration | timedelta | str, _WAIT] = _FIVE_MINUTES
+    """How long the alarms watch each batch. Default: 5m."""
 
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class Deployment(Options):
-    """The options of :class:`DeploymentPolicy`, whose methods have the names of some.
-
-    Args:
-        canary: Blue/green: first part of the new fleet takes traffic, then all of it.
-        linear: Blue/green: the new fleet takes traffic in equal steps.
-        all_at_once: Blue/green: the whole new fleet at once.
-        rolling: Batches of instances, without a second fleet; for scarce capacity.
-        termination_wait: How long the old fleet stays after the new one has all traffic; blue/green only.
-        maximum_execution: Time limit of a deployment, 10m to 8h; longer than all waits together.
-        rollback_on_alarms: Roll back if the new fleet misses the latency target or fails. Default: true, except on Inf1.
-    """
+    """The options of :class:`DeploymentPolicy`, whose methods have the names of some."""
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("canary", "linear", "all_at_once", "rolling")
 
     canary: Annotated[Canary | None, Option(example={"size_percent": 10, "wait": "5m"})] = None
+    """Blue/green: first part of the new fleet takes traffic, then all of it."""
     linear: Annotated[Linear | None, Option(example={"step_percent": 25, "wait": "5m"})] = None
+    """Blue/green: the new fleet takes traffic in equal steps."""
     all_at_once: Annotated[AllAtOnce | None, Option(example={})] = None
+    """Blue/green: the whole new fleet at once."""
     rolling: Annotated[Rolling | None, Option(example={"batch_percent": 25, "wait": "5m"})] = None
-    termination_wait: Annotated[Lasting | None, Option(limits.TERMINATION_WAIT_SECONDS, "2m")] = (
-        None
-    )
-    maximum_execution: Annotated[Lasting | None, Option(limits.MAXIMUM_EXECUTION_SECONDS, "1h")] = (
-        None
-    )
+    """Batches of instances, without a second fleet; for scarce capacity."""
+    termination_wait: Annotated[
+        Duration | timedelta | str | None, Option(limits.TERMINATION_WAIT_SECONDS, "2m")
+    ] = None
+    """How long the old fleet stays after the new one has all traffic; blue/green only."""
+    maximum_execution: Annotated[
+        Duration | timedelta | str | None, Option(limits.MAXIMUM_EXECUTION_SECONDS, "1h")
+    ] = None
+    """Time limit of a deployment, 10m to 8h; longer than all waits together."""
     rollback_on_alarms: Annotated[bool | None, Option()] = None
+    """Roll back if the new fleet misses the latency target or fails. Default: true, except on Inf1.
+    """
 
     @property
     def _way(self) -> tuple[str, Any]:
@@ -123,9 +112,9 @@ class Deployment(Options):
         return self.percent if self.kind == "ROLLING" and not is_token(self.percent) else None
 
     @property
-    def wait(self) -> Lasting:
+    def wait(self) -> Duration | timedelta | str:
         """How long the alarms watch each part."""
-        wait: Lasting = self._way[1].wait
+        wait: Duration | timedelta | str = self._way[1].wait
         return wait
 
     @property
@@ -177,8 +166,7 @@ class Deployment(Options):
 class DeploymentPolicy(Deployment):
     """How a new version takes over: exactly one of canary, linear, all_at_once, rolling.
 
-    In Python one of its methods makes it, which takes the options of the way, and
-    ``termination_wait``, ``maximum_execution`` and ``rollback_on_alarms`` of all deployments.
+    Call the method of that name.
 
     Raises:
         ConfigurationError: LLE502 to LLE507 for values out of range, LLE521 when the waits exceed
@@ -195,12 +183,20 @@ class DeploymentPolicy(Deployment):
         cls,
         *,
         size_percent: int = 10,
-        wait: Lasting = _FIVE_MINUTES,
-        termination_wait: Lasting | None = None,
-        maximum_execution: Lasting | None = None,
+        wait: Duration | timedelta | str = _FIVE_MINUTES,
+        termination_wait: Duration | timedelta | str | None = None,
+        maximum_execution: Duration | timedelta | str | None = None,
         rollback_on_alarms: bool | None = None,
     ) -> DeploymentPolicy:
-        """A small share of the new fleet first, the rest after ``wait`` without an alarm."""
+        """A small share of the new fleet first, the rest after ``wait`` without an alarm.
+
+        Args:
+            size_percent: Part that takes traffic first, at least one instance. Default: 10.
+            wait: How long the alarms watch that part. Default: 5m.
+            termination_wait: How long the old fleet stays after the new one has all traffic; blue/green only.
+            maximum_execution: Time limit of a deployment, 10m to 8h; longer than all waits together.
+            rollback_on_alarms: Roll back if the new fleet misses the latency target or fails. Default: true, except on Inf1.
+        """
         return cls(
             canary=Canary(size_percent=size_percent, wait=wait),
             termination_wait=termination_wait,
@@ -213,12 +209,20 @@ class DeploymentPolicy(Deployment):
         cls,
         *,
         step_percent: int = 25,
-        wait: Lasting = _FIVE_MINUTES,
-        termination_wait: Lasting | None = None,
-        maximum_execution: Lasting | None = None,
+        wait: Duration | timedelta | str = _FIVE_MINUTES,
+        termination_wait: Duration | timedelta | str | None = None,
+        maximum_execution: Duration | timedelta | str | None = None,
         rollback_on_alarms: bool | None = None,
     ) -> DeploymentPolicy:
-        """Equal steps of the new fleet, with ``wait`` between them."""
+        """Equal steps of the new fleet, with ``wait`` between them.
+
+        Args:
+            step_percent: Part that takes traffic with each step. Default: 25.
+            wait: How long the alarms watch each step. Default: 5m.
+            termination_wait: How long the old fleet stays after the new one has all traffic; blue/green only.
+            maximum_execution: Time limit of a deployment, 10m to 8h; longer than all waits together.
+            rollback_on_alarms: Roll back if the new fleet misses the latency target or fails. Default: true, except on Inf1.
+        """
         return cls(
             linear=Linear(step_percent=step_percent, wait=wait),
             termination_wait=termination_wait,
@@ -230,12 +234,19 @@ class DeploymentPolicy(Deployment):
     def all_at_once(  # type: ignore[override]
         cls,
         *,
-        wait: Lasting = timedelta(),
-        termination_wait: Lasting | None = None,
-        maximum_execution: Lasting | None = None,
+        wait: Duration | timedelta | str = timedelta(),
+        termination_wait: Duration | timedelta | str | None = None,
+        maximum_execution: Duration | timedelta | str | None = None,
         rollback_on_alarms: bool | None = None,
     ) -> DeploymentPolicy:
-        """All traffic in one step; ``wait`` is how long alarms are watched."""
+        """All traffic in one step; ``wait`` is how long alarms are watched.
+
+        Args:
+            wait: How long the alarms watch it before the old fleet ends. Default: 0s.
+            termination_wait: How long the old fleet stays after the new one has all traffic; blue/green only.
+            maximum_execution: Time limit of a deployment, 10m to 8h; longer than all waits together.
+            rollback_on_alarms: Roll back if the new fleet misses the latency target or fails. Default: true, except on Inf1.
+        """
         return cls(
             all_at_once=AllAtOnce(wait=wait),
             termination_wait=termination_wait,
@@ -248,8 +259,8 @@ class DeploymentPolicy(Deployment):
         cls,
         *,
         batch_percent: int = 25,
-        wait: Lasting = _FIVE_MINUTES,
-        maximum_execution: Lasting | None = None,
+        wait: Duration | timedelta | str = _FIVE_MINUTES,
+        maximum_execution: Duration | timedelta | str | None = None,
         rollback_on_alarms: bool | None = None,
     ) -> DeploymentPolicy:
         """Batches, old instances ending as new ones serve: for endpoints with one variant.
@@ -258,6 +269,12 @@ class DeploymentPolicy(Deployment):
         back in batches of the same size. SageMaker's own default would bring up the whole old
         fleet at once, for which there may be no instances and no addresses; an endpoint whose
         rollback fails stays a mixture of both.
+
+        Args:
+            batch_percent: Share of the instances in each batch, also in a rollback. Default: 25.
+            wait: How long the alarms watch each batch. Default: 5m.
+            maximum_execution: Time limit of a deployment, 10m to 8h; longer than all waits together.
+            rollback_on_alarms: Roll back if the new fleet misses the latency target or fails. Default: true, except on Inf1.
         """
         return cls(
             rolling=Rolling(batch_percent=batch_percent, wait=wait),

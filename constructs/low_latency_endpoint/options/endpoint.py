@@ -12,10 +12,11 @@ from ..facts import limits
 from ..facts.limits import METRIC_FREQUENCY
 from .argument_kinds import checked_arguments
 from .deployment import DeploymentPolicy
-from .option import CHECK, CONFIGURATION, MODEL, NAME, TAGS, Lasting, Option, Options, Touched
+from .option import CHECK, CONFIGURATION, MODEL, NAME, TAGS, Option, Options, Touched
 from .written_to_s3 import DataCapture
 
 if TYPE_CHECKING:
+    from aws_cdk import Duration
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_kms as kms
 
@@ -25,29 +26,25 @@ if TYPE_CHECKING:
 class MetricsPublishing(Options):
     """What SageMaker publishes to CloudWatch.
 
-    Args:
-        enhanced: Publish per instance and container, at the frequency below; more billed metrics. Default: false.
-        detailed_observability: Publish OpenTelemetry metrics for PromQL, which CloudWatch bills by the GB. Default: true.
-        publish_frequency: How often utilization (with enhanced: invocations too) is published. Default: 60s.
-
     Raises:
         ConfigurationError: LLE417 for another frequency, LLE801 and LLE807 for values of another kind.
     """
 
     enhanced: Annotated[bool, Option()] = False
+    """Publish per instance and container, at the frequency below; more billed metrics. Default:
+    false."""
     detailed_observability: Annotated[bool, Option()] = True
-    publish_frequency: Annotated[Lasting, Option(METRIC_FREQUENCY, "10s")] = timedelta(seconds=60)
+    """Publish OpenTelemetry metrics for PromQL, which CloudWatch bills by the GB. Default: true."""
+    publish_frequency: Annotated[Duration | timedelta | str, Option(METRIC_FREQUENCY, "10s")] = (
+        timedelta(seconds=60)
+    )
+    """How often utilization (with enhanced: invocations too) is published. Default: 60s."""
 
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(Options):
     """How :class:`LowLatencyEndpoint` makes its model; :class:`Model` says what each means.
-
-    Args:
-        role: Execution role of the model. Default: a new role with the least privilege.
-        inference_mode: How several containers work together: Serial passes each answer to the next, Direct lets callers choose a container by hostname. Required with several containers. In Python the default is Serial.
-        network_isolation: Isolate the containers from the network; they still get model data. Default: true with hugging_face, else false.
 
     Raises:
         ConfigurationError: LLE309 for another mode, LLE807 for values of another kind.
@@ -59,25 +56,27 @@ class ModelOptions(Options):
     """
 
     role: iam.IRole | None = None
+    """Execution role of the model. Default: a new role with the least privilege."""
     inference_mode: Annotated[
         Literal["Serial", "Direct"] | None,
         Option(limits.INFERENCE_MODE, "Serial", touches=Touched((MODEL,))),
     ] = None
+    """How several containers work together: Serial passes each answer to the next, Direct lets
+    callers choose a container by hostname. Required with several containers.
+
+    In Python, the default is Serial.
+    """
     network_isolation: Annotated[bool | None, Option(example=True, touches=Touched((MODEL,)))] = (
         None
     )
+    """Isolate the containers from the network; they still get model data. Default: true with
+    hugging_face, else false."""
 
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ConfigurationOptions(Options):
     """The endpoint configuration beside its variant, as :class:`EndpointConfiguration` takes it.
-
-    Args:
-        encryption_key: KMS key for the instances' EBS volumes. Default: that of :class:`Safeguards`, else a key of AWS's.
-        kms_key_with_local_storage: Also use the key on a type with local storage; AWS's pages disagree on the effect. Default: false, which reports an error.
-        data_capture: Record requests and responses. Default: off.
-        metrics: What SageMaker publishes to CloudWatch. Default: AWS's defaults.
 
     Raises:
         ConfigurationError: LLE807 for values of another kind.
@@ -88,9 +87,13 @@ class ConfigurationOptions(Options):
     """
 
     encryption_key: kms.IKey | None = None
+    """KMS key for the instances' EBS volumes. Default: that of :class:`Safeguards`, else a key of
+    AWS's."""
     kms_key_with_local_storage: Annotated[
         bool, Option(touches=Touched(planned=("volume_key",)))
     ] = False
+    """Also use the key on a type with local storage; AWS's pages disagree on the effect. Default:
+    false, which reports an error."""
     data_capture: Annotated[
         DataCapture | None,
         Option(
@@ -98,6 +101,7 @@ class ConfigurationOptions(Options):
             touches=Touched((CONFIGURATION,)),
         ),
     ] = None
+    """Record requests and responses. Default: off."""
     metrics: Annotated[
         MetricsPublishing | None,
         Option(
@@ -105,18 +109,13 @@ class ConfigurationOptions(Options):
             touches=Touched((CONFIGURATION,)),
         ),
     ] = None
+    """What SageMaker publishes to CloudWatch. Default: AWS's defaults."""
 
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class EndpointOptions(Options):
     """The endpoint's name, tags and deployments; :class:`Endpoint` says what each means.
-
-    Args:
-        endpoint_name: Name that callers invoke. Default: derived from stack and key, and changes with them. Set it in production. In Python from the construct's path, so it changes when a scope around it moves or gets another id.
-        deployment: How a new version takes over. Default: a canary of 10 percent for 5m; all at once on Inf1, which takes no canary.
-        confirm_updates: Fail the deployment if SageMaker does not serve this version afterwards. Default: true.
-        tags: Tags for all resources of this endpoint; they override the stack's. Up to 50 together. In Python those of the endpoint, its configuration and its models: service control policies may ask for tags in each call that makes one of them (``aws:RequestTag``, `IAM's list of SageMaker's actions <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html>`_). A change of them replaces nothing. For all that the pattern makes, ``Tags.of(...)`` is the way. Default: none.
 
     Raises:
         ConfigurationError: LLE501 for the name, LLE510 and LLE511 for tags, LLE807 for values of
@@ -131,6 +130,12 @@ class EndpointOptions(Options):
     endpoint_name: Annotated[
         str | None, Option(limits.ENDPOINT_NAME, "sentiment", touches=Touched((NAME,)))
     ] = None
+    """Name that callers invoke. Default: derived from stack and key, and changes with them. Set it
+    in production.
+
+    In Python, the default is derived from the construct's path: it changes when a scope around the
+    construct moves or gets another id.
+    """
     deployment: Annotated[
         DeploymentPolicy | None,
         Option(
@@ -138,8 +143,19 @@ class EndpointOptions(Options):
             touches=Touched(planned=("deployment", "rollback_alarms")),
         ),
     ] = None
+    """How a new version takes over. Default: a canary of 10 percent for 5m; all at once on Inf1,
+    which takes no canary."""
     confirm_updates: Annotated[bool, Option(touches=Touched((CHECK,)))] = True
+    """Fail the deployment if SageMaker does not serve this version afterwards. Default: true."""
     tags: Annotated[
         Mapping[str, str],
         Option(limits.TAG_VALUE, {"team": "nlp"}, keys=limits.TAG_KEY, touches=Touched((TAGS,))),
     ] = field(default_factory=dict)
+    """Tags for all resources of this endpoint; they override the stack's. Up to 50 together.
+
+    In Python, they are the tags of the endpoint, its configuration and its models, which service
+    control policies may ask for in each call that makes one of them (``aws:RequestTag``, `IAM's
+    list of SageMaker's actions
+    <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html>`_).
+    A change of them replaces nothing. Use ``Tags.of(...)`` for all that the pattern makes.
+    """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from ..errors import rule
 from ..errors.findings import Finding, finding
@@ -15,7 +16,10 @@ from ..facts.limit_kinds import number_range
 from ..facts.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..report.numbers import milliseconds
 from .argument_kinds import checked_arguments
-from .option import Lasting, Option, Options
+from .option import Option, Options
+
+if TYPE_CHECKING:
+    from aws_cdk import Duration
 
 TARGET_GIVEN = rule(
     "LLE802",
@@ -54,14 +58,11 @@ def _latency(example: str) -> Option:
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class LatencyTarget(Options):
-    """How long callers may wait; a statistic you omit gets no alarm.
+    """How long callers may wait; a statistic you omit gets no alarm, and one at least is needed.
 
-    p50 to average apply to the whole call. Streamed answers also have targets for the time to first token
-    (``ttft``: from sending to the first chunk with content) and the inter-token latency
-    (``itl``: the gaps between such chunks, of all streams in one pool).
-
-    In Python and in a file at least one must be given. All are measured at the caller, and tools
-    define them differently, so the same numbers of another tool may mean something else:
+    Streamed answers also have targets for the time to first token and the inter-token latency. All
+    are measured at the caller, and tools define them differently, so the same numbers of another
+    tool may mean something else:
 
     time to first token (TTFT)
         From sending a request to the first chunk of its answer **with content**; a chunk that only
@@ -77,23 +78,6 @@ class LatencyTarget(Options):
     whole call
         From sending to the last byte. It grows with the length of an answer, so for answers that
         differ in length it says little: state it where answers are not streamed.
-
-    Args:
-        p50: Median.
-        p90: 90th percentile.
-        p95: 95th percentile.
-        p99: 99th percentile.
-        p99_9: 99.9th percentile.
-        average: Average.
-        ttft_p50: Median time to first token.
-        ttft_p90: Its 90th percentile.
-        ttft_p95: Its 95th percentile: how long a reader waits before anything appears.
-        ttft_p99: Its 99th percentile.
-        itl_p50: Median of the inter-token latency.
-        itl_p90: Its 90th percentile.
-        itl_p95: Its 95th percentile: 50ms are 20 tokens per second for one reader.
-        itl_p99: Its 99th percentile: the pauses that a reader notices.
-        overhead_share: Share of a target that the network and SageMaker take; the rest is the model's. Default: 0.2, which nobody measured: ``low-latency plan --from-canary`` measures it.
 
     Attributes:
         milliseconds: The targets of the whole call, by statistic as CloudWatch writes it (``p99``, ``p99.9``, ``Average``); empty where only tokens have one.
@@ -120,21 +104,37 @@ class LatencyTarget(Options):
 
     plain_value: ClassVar[str] = "p99"
 
-    p50: Annotated[Lasting | None, _latency("40ms")] = None
-    p90: Annotated[Lasting | None, _latency("100ms")] = None
-    p95: Annotated[Lasting | None, _latency("150ms")] = None
-    p99: Annotated[Lasting | None, _latency("200ms")] = None
-    p99_9: Annotated[Lasting | None, _latency("400ms")] = None
-    average: Annotated[Lasting | None, _latency("60ms")] = None
-    ttft_p50: Annotated[Lasting | None, _latency("200ms")] = None
-    ttft_p90: Annotated[Lasting | None, _latency("400ms")] = None
-    ttft_p95: Annotated[Lasting | None, _latency("500ms")] = None
-    ttft_p99: Annotated[Lasting | None, _latency("1s")] = None
-    itl_p50: Annotated[Lasting | None, _latency("30ms")] = None
-    itl_p90: Annotated[Lasting | None, _latency("40ms")] = None
-    itl_p95: Annotated[Lasting | None, _latency("50ms")] = None
-    itl_p99: Annotated[Lasting | None, _latency("100ms")] = None
+    p50: Annotated[Duration | timedelta | str | None, _latency("40ms")] = None
+    """Median of the whole call, from sending to the last byte."""
+    p90: Annotated[Duration | timedelta | str | None, _latency("100ms")] = None
+    """90th percentile of the whole call."""
+    p95: Annotated[Duration | timedelta | str | None, _latency("150ms")] = None
+    """95th percentile of the whole call."""
+    p99: Annotated[Duration | timedelta | str | None, _latency("200ms")] = None
+    """99th percentile of the whole call."""
+    p99_9: Annotated[Duration | timedelta | str | None, _latency("400ms")] = None
+    """99.9th percentile of the whole call."""
+    average: Annotated[Duration | timedelta | str | None, _latency("60ms")] = None
+    """Average of the whole call."""
+    ttft_p50: Annotated[Duration | timedelta | str | None, _latency("200ms")] = None
+    """Median time to first token: from sending to the first chunk with content."""
+    ttft_p90: Annotated[Duration | timedelta | str | None, _latency("400ms")] = None
+    """90th percentile of the time to first token."""
+    ttft_p95: Annotated[Duration | timedelta | str | None, _latency("500ms")] = None
+    """95th percentile of the time to first token: how long a reader waits before anything appears."""
+    ttft_p99: Annotated[Duration | timedelta | str | None, _latency("1s")] = None
+    """99th percentile of the time to first token."""
+    itl_p50: Annotated[Duration | timedelta | str | None, _latency("30ms")] = None
+    """Median inter-token latency: of the gaps between chunks with content, of all streams together."""
+    itl_p90: Annotated[Duration | timedelta | str | None, _latency("40ms")] = None
+    """90th percentile of the inter-token latency."""
+    itl_p95: Annotated[Duration | timedelta | str | None, _latency("50ms")] = None
+    """95th percentile of the inter-token latency: 50ms are 20 tokens per second for one reader."""
+    itl_p99: Annotated[Duration | timedelta | str | None, _latency("100ms")] = None
+    """99th percentile of the inter-token latency: the pauses that a reader notices."""
     overhead_share: Annotated[float | None, Option(OVERHEAD_SHARE, 0.1, planned=True)] = None
+    """Share of a target that the network and SageMaker take; the rest is the model's. Default: 0.2,
+    which nobody measured: ``low-latency plan --from-canary`` measures it."""
 
     def _rules(self) -> Iterator[Finding]:
         """One target at least, and higher percentiles are not asked to be faster."""

@@ -55,10 +55,6 @@ SHARED_PREFIX = Range(
 class TokenLengths(Options):
     """Varying lengths: lognormal, given by median and 95th percentile.
 
-    Args:
-        p50: Median number of tokens.
-        p95: 95th percentile of the number of tokens.
-
     Raises:
         ConfigurationError: ``LLE893`` for no number of tokens, ``LLE894`` for a p95
             below the p50, ``LLE807``.
@@ -70,7 +66,9 @@ class TokenLengths(Options):
     """
 
     p50: Annotated[int, Option(TOKEN_COUNT, 300, planned=True)]
+    """Median number of tokens."""
     p95: Annotated[int, Option(TOKEN_COUNT, 1800, planned=True)]
+    """95th percentile of the number of tokens."""
 
     def _rules(self) -> Iterator[Finding]:
         """The 95th percentile is no less than the median."""
@@ -104,11 +102,6 @@ class TokenLengths(Options):
 class TokenTraffic(Options):
     """Tokens of the requests that a language model gets, and of its answers.
 
-    Args:
-        input: Tokens of a prompt with its system prompt and history, as one number or as {p50: 300, p95: 1800}. Long prompts delay first tokens, their own and others'. In Python ``TokenLengths(p50=300, p95=1800)``.
-        output: Tokens of an answer, in the same form. The longer the answer, the longer the call.
-        shared_prefix: Share of a prompt's tokens that requests have in common at the start, such as a system prompt. A shared, cached prefix does not delay the first token. Default: 0.
-
     Raises:
         ConfigurationError: ``LLE893`` for no number of tokens, ``LLE895`` for no share,
             ``LLE807``, ``LLE825``.
@@ -119,8 +112,16 @@ class TokenTraffic(Options):
     """
 
     input: Annotated[int | TokenLengths, Option(TOKEN_COUNT, 512, planned=True)]
+    """Tokens of a prompt with its system prompt and history, as one number or as {p50: 300, p95:
+    1800}. Long prompts delay first tokens, their own and others'.
+
+    In Python, percentiles are ``TokenLengths(p50=300, p95=1800)``.
+    """
     output: Annotated[int | TokenLengths, Option(TOKEN_COUNT, 128, planned=True)]
+    """Tokens of an answer, in the same form. The longer the answer, the longer the call."""
     shared_prefix: Annotated[float, Option(SHARED_PREFIX, 0.5, planned=True)] = 0.0
+    """Share of a prompt's tokens that requests have in common at the start, such as a system
+    prompt. A shared, cached prefix does not delay the first token. Default: 0."""
 
     @property
     def mean_input(self) -> float:
@@ -181,17 +182,7 @@ _OF_FLEET = Touched(planned=("scaling", *FLEET))
 
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions(Options):
-    """What an endpoint has to hold, and the fleet that holds it.
-
-    Args:
-        latency: The latency target. Default: none, with no latency alarms and a warning.
-        throughput: Load to serve and measured throughput. Default: not measured, so one instance per client zone and no scaling.
-        tokens: Tokens of prompts and answers, for a language model that streams: the plan counts capacity and KV cache in tokens. Default: it counts only calls.
-        streaming: Callers stream answers: SageMaker ends a stream after 8 minutes, other calls after 60 s. Default: true with tokens or targets for ttft or itl, else false.
-        payload_bytes: Size of the callers' largest request, for SageMaker's limits, the data through the interface endpoint, and the overhead. Default: assumed to be that of the warm-up's payload, and not checked.
-        instances: Instance counts. Default: derived from the throughput.
-        scaling: How the number of instances follows the load. Default: target tracking on invocations per instance.
-    """
+    """What an endpoint has to hold, and the fleet that holds it."""
 
     leads: ClassVar[bool] = True
 
@@ -204,6 +195,7 @@ class LoadOptions(Options):
             ),
         ),
     ] = None
+    """The latency target. Default: none, with no latency alarms and a warning."""
     throughput: Annotated[
         MeasuredThroughput | None,
         Option(
@@ -211,17 +203,29 @@ class LoadOptions(Options):
             touches=Touched(planned=("scaling", "alarm_windows", *FLEET)),
         ),
     ] = None
+    """Load to serve and measured throughput. Default: not measured, so one instance per client zone
+    and no scaling."""
     tokens: Annotated[
         TokenTraffic | None,
         Option(example={"input": 512, "output": 128, "shared_prefix": 0.5}, touches=_OF_FLEET),
     ] = None
+    """Tokens of prompts and answers, for a language model that streams: the plan counts capacity
+    and KV cache in tokens. Default: it counts only calls."""
     streaming: Annotated[bool | None, Option(touches=Touched((PLAN,)))] = None
+    """Callers stream answers: SageMaker ends a stream after 8 minutes, other calls after 60 s.
+    Default: true with tokens or targets for ttft or itl, else false."""
     payload_bytes: Annotated[
         int | None, Option(limits.PAYLOAD, 8000000, planned=True, touches=Touched((PLAN,)))
     ] = None
+    """Size of the callers' largest request, for SageMaker's limits, the data through the interface
+    endpoint, and the overhead. Default: assumed to be that of the warm-up's payload, and not
+    checked."""
     instances: Annotated[
         InstanceCounts, Option(example={"min": 2, "max": 12}, touches=_OF_FLEET)
     ] = field(default_factory=InstanceCounts)
+    """Instance counts. Default: derived from the throughput."""
     scaling: Annotated[
         ScalingOptions, Option(example={"scale_in_cooldown": "5m"}, touches=_OF_FLEET)
     ] = field(default_factory=ScalingOptions)
+    """How the number of instances follows the load. Default: target tracking on invocations per
+    instance."""

@@ -47,13 +47,9 @@ DEFAULT_CIDR = "10.0.0.0/16"
 class ClientZones(Options):
     """The Availability Zones in which the callers run.
 
-    In Python :meth:`of_ids`, :meth:`of_names` or :meth:`of_vpc`. IDs are preferred: ``use1-az4`` is the
-    same physical zone in every account, while each account shuffles what ``us-east-1a`` stands
-    for, so callers in another account can be matched by ID only.
-
-    Args:
-        ids: Zone IDs, the same physical zones in every account. At least two.
-        names: Zone names, which AWS shuffles per account; prefer ids. At least two.
+    :meth:`of_ids`, :meth:`of_names` or :meth:`of_vpc` makes them. IDs are preferred: ``use1-az4``
+    is the same physical zone in every account, while each account shuffles what ``us-east-1a``
+    stands for, so callers in another account can be matched by ID only.
 
     Raises:
         ConfigurationError: LLE101 or LLE102 for a malformed zone, LLE103 for fewer than two or
@@ -68,10 +64,12 @@ class ClientZones(Options):
     exactly_one_of: ClassVar[tuple[str, ...]] = ("ids", "names")
 
     ids: Annotated[Sequence[str] | None, Option(limits.ZONE_ID, ["use1-az1", "use1-az2"])] = None
+    """Zone IDs, the same physical zones in every account. At least two."""
     names: Annotated[
         Sequence[str] | None,
         Option(limits.ZONE_NAME, ["us-east-1a", "us-east-1b"], passes=is_stand_in),
     ] = None
+    """Zone names, which AWS shuffles per account; prefer ids. At least two."""
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -160,22 +158,14 @@ class ClientZones(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions(Options):
-    """The VPC of the callers: a new one, or one that exists.
-
-    Args:
-        vpc_id: An existing VPC, looked up at synthesis, instead of a new one.
-        owner: Account that shares the existing VPC's subnets by AWS RAM, twelve digits in quotes. Its interface endpoint is adopted, and its security groups stay as they are. Default: as the lookup finds.
-        subnets: The existing VPC's subnet for each client zone; needed with zone IDs. Default: with zone names, one is chosen per zone.
-        cidr: IPv4 range of the new VPC. Default: 10.0.0.0/16.
-        subnet_prefix_length: Size of the new VPC's subnets. Default: room for the instances of all endpoints, twice for blue/green deployments.
-        flow_logs: Packets that the new VPC's flow log records: reject, accept or all; true is reject, false none. Default: reject.
-        s3_prefix_list: AWS's prefix list com.amazonaws.<region>.s3 (aws ec2 describe-managed-prefix-lists): models reach only S3, by HTTPS. Default: HTTPS to every address; a new VPC leads to S3 only.
-        narrow_s3: Let the new VPC's S3 endpoint allow only buckets that the endpoints and s3_buckets name. Default: false, which allows all buckets of the account.
-        s3_buckets: Additional buckets that the new VPC's S3 endpoint allows. Default: those of model data, captured data and core dumps.
-    """
+    """The VPC of the callers: a new one, or one that exists."""
 
     vpc_id: Annotated[str | None, Option(VPC_ID, "vpc-0123456789abcdef0")] = None
+    """An existing VPC, looked up at synthesis, instead of a new one."""
     owner: Annotated[str | None, Option(limits.ACCOUNT, "210987654321")] = None
+    """Account that shares the existing VPC's subnets by AWS RAM, twelve digits in quotes. Its
+    interface endpoint is adopted, and its security groups stay as they are. Default: as the lookup
+    finds."""
     subnets: Annotated[
         Mapping[str, str] | None,
         Option(
@@ -183,14 +173,27 @@ class NetworkOptions(Options):
             {"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"},
         ),
     ] = None
+    """The existing VPC's subnet for each client zone; needed with zone IDs. Default: with zone
+    names, one is chosen per zone."""
     cidr: Annotated[str, Option(example="10.0.0.0/16")] = DEFAULT_CIDR
+    """IPv4 range of the new VPC. Default: 10.0.0.0/16."""
     subnet_prefix_length: Annotated[int | None, Option(limits.SUBNET_PREFIX_LENGTH, 24)] = None
+    """Size of the new VPC's subnets. Default: room for the instances of all endpoints, twice for
+    blue/green deployments."""
     flow_logs: Annotated[Literal["reject", "accept", "all", True, False], Option(example="all")] = (
         "reject"
     )
+    """Packets that the new VPC's flow log records: reject, accept or all; true is reject, false
+    none. Default: reject."""
     s3_prefix_list: Annotated[str | None, Option(PREFIX_LIST_ID, "pl-63a5400a")] = None
+    """AWS's prefix list com.amazonaws.<region>.s3 (aws ec2 describe-managed-prefix-lists): models
+    reach only S3, by HTTPS. Default: HTTPS to every address; a new VPC leads to S3 only."""
     narrow_s3: Annotated[bool, Option()] = False
+    """Let the new VPC's S3 endpoint allow only buckets that the endpoints and s3_buckets name.
+    Default: false, which allows all buckets of the account."""
     s3_buckets: Annotated[Sequence[str], Option(example=["tokenizers-of-another-account"])] = ()
+    """Additional buckets that the new VPC's S3 endpoint allows. Default: those of model data,
+    captured data and core dumps."""
 
     @property
     def flow_log(self) -> str | None:
@@ -216,37 +219,42 @@ class NetworkOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateLinkOptions(Options):
-    """How callers reach SageMaker Runtime without leaving their zone.
-
-    Args:
-        interface_endpoint_id: The existing VPC's interface endpoint for SageMaker Runtime; a VPC takes one with private DNS. Default: a new one.
-        security_group_id: The security group of that interface endpoint.
-        allow_cidrs: CIDR ranges that may connect. Default: the VPC's own range.
-        hosted_zone_vpc_ids: Peered or transit VPCs with callers, which get a private hosted zone for the runtime's DNS name. Default: none.
-        fips: Use SageMaker Runtime's FIPS endpoint. Default: false.
-        private_dns: Resolve SageMaker Runtime's own DNS name to the interface endpoint in the whole VPC; if false, callers use the zonal URLs. Default: true, with a warning in an existing VPC unless you state it.
-        bidirectional_streaming: Open port 8443 and allow every invoke action, because AWS names none for bidirectional streaming. Default: false.
-        endpoint_policy: Restrict the interface endpoint to this account's invocations. Default: true, except with fips, which has no such policy.
-        narrow_policy: Restrict that policy to invocations of this stack's endpoints. Default: true in a new VPC; false in an existing VPC, which may have other callers.
-        openai: Let a narrow policy allow bearer tokens of the OpenAI-compatible path. Default: false.
-        sagemaker_api: Add an interface endpoint for the SageMaker API, so that the VPC reaches all SageMaker API operations, such as DescribeEndpoint, and not only invocations. Default: false.
-    """
+    """How callers reach SageMaker Runtime without leaving their zone."""
 
     interface_endpoint_id: Annotated[
         str | None, Option(INTERFACE_ENDPOINT_ID, "vpce-0123456789abcdef0")
     ] = None
+    """The existing VPC's interface endpoint for SageMaker Runtime; a VPC takes one with private
+    DNS. Default: a new one."""
     security_group_id: Annotated[str | None, Option(SECURITY_GROUP_ID, "sg-0123456789abcdef0")] = (
         None
     )
+    """The security group of that interface endpoint."""
     allow_cidrs: Annotated[Sequence[str] | None, Option(CIDR, ["10.0.0.0/16"])] = None
+    """CIDR ranges that may connect. Default: the VPC's own range."""
     hosted_zone_vpc_ids: Annotated[Sequence[str], Option(VPC_ID, ["vpc-0fedcba9876543210"])] = ()
+    """Peered or transit VPCs with callers, which get a private hosted zone for the runtime's DNS
+    name. Default: none."""
     fips: Annotated[bool, Option()] = False
+    """Use SageMaker Runtime's FIPS endpoint. Default: false."""
     private_dns: Annotated[bool | None, Option()] = None
+    """Resolve SageMaker Runtime's own DNS name to the interface endpoint in the whole VPC; if
+    false, callers use the zonal URLs. Default: true, with a warning in an existing VPC unless you
+    state it."""
     bidirectional_streaming: Annotated[bool, Option()] = False
+    """Open port 8443 and allow every invoke action, because AWS names none for bidirectional
+    streaming. Default: false."""
     endpoint_policy: Annotated[bool | None, Option()] = None
+    """Restrict the interface endpoint to this account's invocations. Default: true, except with
+    fips, which has no such policy."""
     narrow_policy: Annotated[bool | None, Option()] = None
+    """Restrict that policy to invocations of this stack's endpoints. Default: true in a new VPC;
+    false in an existing VPC, which may have other callers."""
     openai: Annotated[bool, Option()] = False
+    """Let a narrow policy allow bearer tokens of the OpenAI-compatible path. Default: false."""
     sagemaker_api: Annotated[bool, Option()] = False
+    """Add an interface endpoint for the SageMaker API, so that the VPC reaches all SageMaker API
+    operations, such as DescribeEndpoint, and not only invocations. Default: false."""
 
     @property
     def takes_the_name(self) -> bool:

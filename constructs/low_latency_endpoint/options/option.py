@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
+import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from enum import IntEnum
 from functools import cache
 from inspect import cleandoc, get_annotations
+from itertools import pairwise
 from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    NamedTuple,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
 from ..facts.durations import DURATION, in_unit_of, is_duration, is_unresolved, milliseconds_of
@@ -81,27 +74,25 @@ FLEET = ("initial", "range", "keeps", "subnets", "warm_up", "further", "further_
 """What the plan decides of the fleets."""
 
 
-if TYPE_CHECKING:
-    from aws_cdk import Duration
+class _AnyDuration(type):
+    __jsii_type__ = "aws-cdk-lib.Duration"
 
-    Lasting = Duration | timedelta | str
-else:
+    def __instancecheck__(cls, value: Any) -> bool:
+        return is_duration(value)
 
-    class _AnyDuration(type):
-        __jsii_type__ = "aws-cdk-lib.Duration"
 
-        def __instancecheck__(cls, value: Any) -> bool:
-            return is_duration(value)
+LASTING = "Duration | timedelta | str"
+"""How a signature says that it takes a duration: editors show an alias by its name alone."""
 
-    #: A CDK ``Duration``, a ``timedelta``, or a text such as ``200ms``.
-    Lasting = _AnyDuration("Duration", (), {})
+Lasting: Any = _AnyDuration("Duration", (), {})
+"""The kind of all three: a CDK ``Duration``, a ``timedelta``, or a text such as ``200ms``."""
 
 
 class Option(NamedTuple):
     """What a field says of its option beside name, kind and default, in ``Annotated``.
 
-    The option's text is its line in the class's ``Args`` section, where editors look for it. What
-    follows "In Python" in a text is left out where settings files are documented.
+    The option's text stands below its field, where editors look for it. Its first paragraph is of
+    settings files and of Python, what follows it of Python alone.
     """
 
     limit: Limit | None = None
@@ -125,15 +116,20 @@ class Declared(NamedTuple):
     name: str
     kind: Any
     default: Any  # dataclasses.MISSING where it is required
-    text: str
+    group: type[Options]
     option: Option | None  # None where a settings file cannot state it
     lasting: bool  # whether the value is a duration, or holds some
     notes: tuple[Any, ...] = ()  # what else the annotation says
 
     @property
+    def text(self) -> str:
+        """What it means, in words; empty where the sources are not installed."""
+        return texts_of(self.group).get(self.name, "")  # type: ignore[arg-type]
+
+    @property
     def text_in_file(self) -> str:
-        """The text without what is of Python alone."""
-        return self.text.partition(" In Python ")[0]
+        """The text without what is of Python alone, on one line."""
+        return first_paragraph(self.text)
 
 
 _Group = TypeVar("_Group", bound="Options")
@@ -404,7 +400,6 @@ _OPTIONS: dict[type[Options], tuple[Declared, ...]] = {}
 
 
 def _options_of(group: Any) -> tuple[Declared, ...]:
-    texts = texts_of(group)
     options = []
     own = [name for each in (group, *_leading(group)) for name in get_annotations(each)]
     for each in sorted(fields(group), key=lambda field: field.name not in own):
@@ -418,7 +413,7 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
                 each.name,
                 kind,
                 _default(each),
-                texts.get(each.name, ""),
+                group,
                 option,
                 Lasting in _parts_of(kind),
                 tuple(note for note in notes if not isinstance(note, Option)),
@@ -432,22 +427,46 @@ def _leading(group: Any) -> list[type[Options]]:
     return [each for each in group.__mro__[1:] if vars(each).get("leads")]
 
 
+@cache
 def texts_of(group: type) -> dict[str, str]:
-    """The text of each option: its line in the ``Args`` of the class or of one that it extends."""
-    found: dict[str, str] = {}
+    """The text of each option: what stands below its field, in the class or in one that it extends."""
+    texts: dict[str, str] = {}
     for each in reversed(group.__mro__):
-        # Python 3.13 takes the indentation away by itself.
-        _, _, args = cleandoc(each.__doc__ or "").partition("\nArgs:\n")
-        for line in args.splitlines():
-            if not line.startswith("    "):
-                break
-            name, _, text = line.strip().partition(": ")
-            if not text.startswith("As for "):
-                found[name] = text
+        if is_dataclass(each):
+            texts |= _texts_below_fields(each.__module__).get(each.__name__, {})
     for name, default in getattr(group, "inherited", {}).items():
-        text, _, _ = found.get(name, "").partition(" Default: ")  # python -OO has no docstrings
-        found[name] = f"{text} Default: {default}."
-    return found
+        text, _, _ = first_paragraph(texts.get(name, "")).partition(" Default: ")
+        texts[name] = f"{text} Default: {default}."
+    return texts
+
+
+@cache
+def _texts_below_fields(module: str) -> dict[str, dict[str, str]]:
+    """By class and field the text below it, from the source: Python itself does not keep it."""
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except OSError:
+        return {}
+    return {
+        each.name: dict(_texts_in(each))
+        for each in ast.parse(source).body
+        if isinstance(each, ast.ClassDef)
+    }
+
+
+def _texts_in(source: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, below in pairwise(source.body):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, cleandoc(text)
+
+
+def first_paragraph(text: str) -> str:
+    """What a text says first, on one line."""
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 def groups_in(kind: Any) -> list[type[Options]]:
@@ -473,7 +492,13 @@ def _kind_of(group: type, name: str) -> Any:
     written = get_annotations(home)[name]
     if not isinstance(written, str):
         return written
-    return eval(written, {}, _Names(vars(sys.modules[home.__module__])))
+    return evaluated(written, _Names(vars(sys.modules[home.__module__])))
+
+
+def evaluated(annotation: str, names: dict[str, Any]) -> Any:
+    """What an annotation says, with one kind for a duration's three."""
+    names["Lasting"] = Lasting
+    return eval(annotation.replace(LASTING, "Lasting"), {}, names)
 
 
 class _OfCdk(type):

@@ -35,22 +35,7 @@ _ROLE = "arn:aws:iam::123456789012:role/"
 class Safeguards(Options):
     """Key, log retention and roles for everything that the stacks make.
 
-    In Python for all that the constructs below a scope make.
-
-    Args:
-        kms_key_arn: KMS key for log groups, the warm-up's dead letters and load-test results; also for captured data, core dumps and volumes of types without local storage, unless these have their own key. Its policy must let CloudWatch Logs use it. Default: AWS's keys.
-        log_retention_days: Days for which the stacks' log groups keep logs. Default: 7 for functions of custom resources, else 30.
-        function_role_arn: Role that runs the functions; the stack attaches the permissions they need. Default: one least-privilege role for each.
-        function_subnet_ids: Subnets for the functions that do not run in the client zones' subnets, for accounts that refuse functions outside a VPC. From there they must reach the APIs of CloudFormation, CloudWatch, EC2, Lambda and SageMaker, and S3, where CloudFormation waits for answers; with models of the Hugging Face Hub also the internet. Default: these functions run outside a VPC.
-        function_security_group_ids: Security groups of these functions; they must let HTTPS out. Default: none; needed with function_subnet_ids.
-        code_signing_config_arn: Lambda code signing configuration of every function. The functions' code is not signed, so its policy must be Warn. Default: none.
-        wait_for_interfaces: On delete, wait with a Lambda function until SageMaker's network interfaces have gone. Without it, deleting a stack that makes the subnets or the security group fails until they have gone, and has to be repeated. Default: true.
-        flow_log_role_arn: Role that delivers the new VPC's flow log. Default: a new one.
-        encryption_key: In place of ``kms_key_arn`` a key of the app, also for the environments of the warm-up's functions and for :class:`AlarmTopic`. A key that is made in the app gets the statements that CloudWatch Logs and alarms need in its policy; the policy of another key has to have them, and to leave the rest to IAM policies of the account. Default: none.
-        function_role: In place of ``function_role_arn`` a role of the app, which CDK can change. Default: none.
-        flow_log_role: In place of ``flow_log_role_arn`` a role of the app. Default: none.
-        function_subnets: In place of ``function_subnet_ids`` subnets of the app. Default: none.
-        function_security_groups: In place of ``function_security_group_ids`` security groups of the app. Default: none.
+    :meth:`Safeguards.apply_to` applies them to all that the constructs below a scope make.
 
     Raises:
         ConfigurationError: LLE564 for a retention that CloudWatch Logs does not have, LLE341,
@@ -67,17 +52,31 @@ class Safeguards(Options):
     """
 
     kms_key_arn: Annotated[str | None, Option(ENCRYPTION_KEY_ARN, KMS_KEY_EXAMPLE)] = None
+    """KMS key for log groups, the warm-up's dead letters and load-test results; also for captured
+    data, core dumps and volumes of types without local storage, unless these have their own key.
+    Its policy must let CloudWatch Logs use it. Default: AWS's keys."""
     log_retention_days: Annotated[int | None, Option(LOG_RETENTION, 365)] = None
+    """Days for which the stacks' log groups keep logs. Default: 7 for functions of custom
+    resources, else 30."""
     function_role_arn: Annotated[str | None, Option(ROLE_ARN, f"{_ROLE}low-latency-functions")] = (
         None
     )
+    """Role that runs the functions; the stack attaches the permissions they need. Default: one
+    least-privilege role for each."""
     flow_log_role_arn: Annotated[str | None, Option(ROLE_ARN, f"{_ROLE}flow-logs")] = None
+    """Role that delivers the new VPC's flow log. Default: a new one."""
     function_subnet_ids: Annotated[
         Sequence[str], Option(SUBNET_ID, ["subnet-0123456789abcdef0"])
     ] = ()
+    """Subnets for the functions that do not run in the client zones' subnets, for accounts that
+    refuse functions outside a VPC. From there they must reach the APIs of CloudFormation,
+    CloudWatch, EC2, Lambda and SageMaker, and S3, where CloudFormation waits for answers; with
+    models of the Hugging Face Hub also the internet. Default: these functions run outside a VPC."""
     function_security_group_ids: Annotated[
         Sequence[str], Option(SECURITY_GROUP_ID, ["sg-0123456789abcdef0"])
     ] = ()
+    """Security groups of these functions; they must let HTTPS out. Default: none; needed with
+    function_subnet_ids."""
     code_signing_config_arn: Annotated[
         str | None,
         Option(
@@ -85,12 +84,25 @@ class Safeguards(Options):
             "arn:aws:lambda:us-east-1:123456789012:code-signing-config:csc-0123456789abcdef0",
         ),
     ] = None
+    """Lambda code signing configuration of every function. The functions' code is not signed, so
+    its policy must be Warn. Default: none."""
     wait_for_interfaces: Annotated[bool, Option()] = True
+    """On delete, wait with a Lambda function until SageMaker's network interfaces have gone.
+    Without it, deleting a stack that makes the subnets or the security group fails until they have
+    gone, and has to be repeated. Default: true."""
     encryption_key: kms.IKey | None = None
+    """In place of ``kms_key_arn`` a key of the app, also for the environments of the warm-up's
+    functions and for :class:`AlarmTopic`. A key that is made in the app gets the statements that
+    CloudWatch Logs and alarms need in its policy; the policy of another key has to have them, and
+    to leave the rest to IAM policies of the account. Default: none."""
     function_role: iam.IRole | None = None
+    """In place of ``function_role_arn`` a role of the app, which CDK can change. Default: none."""
     flow_log_role: iam.IRole | None = None
+    """In place of ``flow_log_role_arn`` a role of the app. Default: none."""
     function_subnets: Sequence[ec2.ISubnet] = ()
+    """In place of ``function_subnet_ids`` subnets of the app. Default: none."""
     function_security_groups: Sequence[ec2.ISecurityGroup] = ()
+    """In place of ``function_security_group_ids`` security groups of the app. Default: none."""
 
     def apply_to(self, scope: Construct) -> None:
         """Hold for everything that is made below the scope from now on; the nearest scope wins.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from ..errors import rule
 from ..errors.findings import Finding, breaches, finding
@@ -25,8 +25,11 @@ from ..facts.rules import (
 from ..facts.scaling_steps import STEP_CHANGE
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
-from .option import Lasting, Option, Options, Touched
+from .option import Option, Options, Touched
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
+
+if TYPE_CHECKING:
+    from aws_cdk import Duration
 
 _API = "/autoscaling/application/APIReference/"
 _CRONS = "/autoscaling/application/userguide/scheduled-scaling-using-cron-expressions.html"
@@ -117,11 +120,6 @@ STEP_PERIODS = Range(
 class InstanceCounts(Options):
     """How many instances run; counts you omit follow from the throughput.
 
-    Args:
-        min: Minimum; 1 is possible, but leaves no reserve. Default: one per client zone, at least two.
-        initial: Instances that the first deployment starts. Default: the plan's.
-        max: Maximum. Default: enough for the peak with the safety factor.
-
     Raises:
         ConfigurationError: LLE106, LLE403 and LLE601 for numbers out of range, LLE621 for a
             minimum above the maximum, LLE625 for an initial number outside the two, LLE825
@@ -134,8 +132,11 @@ class InstanceCounts(Options):
     """
 
     min: Annotated[int | None, Option(limits.MIN_CAPACITY, 2, planned=True)] = None
+    """Minimum; 1 is possible, but leaves no reserve. Default: one per client zone, at least two."""
     initial: Annotated[int | None, Option(limits.INITIAL_INSTANCE_COUNT, 4, planned=True)] = None
+    """Instances that the first deployment starts. Default: the plan's."""
     max: Annotated[int | None, Option(limits.MAX_INSTANCES, 12, planned=True)] = None
+    """Maximum. Default: enough for the peak with the safety factor."""
 
     def _rules(self) -> Iterator[Finding]:
         """min <= initial <= max."""
@@ -168,15 +169,6 @@ def _check_expression(text: str, where: str = "") -> str:
 class ScalingSchedule(Options):
     """New instance limits from a set time on, until another schedule changes them.
 
-    Args:
-        name: Unique name within the endpoint.
-        cron: Minutes, hours, day of month, month, day of week, year.
-        at: Once, at this time.
-        rate: Repeatedly, at this interval.
-        time_zone: With cron and at: IANA time zone. Default: UTC.
-        min: Minimum from then on. Default: unchanged.
-        max: Maximum from then on. Default: unchanged.
-
     Raises:
         ConfigurationError: LLE106 and LLE601 for numbers out of range, LLE611 for the
             name, LLE612 for the time, LLE613 for the time zone, LLE621 for a minimum
@@ -192,12 +184,19 @@ class ScalingSchedule(Options):
     exactly_one_of: ClassVar[tuple[str, ...]] = ("cron", "at", "rate")
 
     name: Annotated[str, Option(SCHEDULE_NAME, "morning", known=True)]
+    """Unique name within the endpoint."""
     cron: Annotated[str | None, Option(example="45 7 ? * MON-FRI *")] = None
+    """Minutes, hours, day of month, month, day of week, year."""
     at: Annotated[str | None, Option(example="2026-11-27T08:00:00")] = None
+    """Once, at this time."""
     rate: Annotated[str | None, Option(example="1 day")] = None
+    """Repeatedly, at this interval."""
     time_zone: Annotated[str | None, Option(example="Europe/Berlin")] = None
+    """With cron and at: IANA time zone. Default: UTC."""
     min: Annotated[int | None, Option(limits.MIN_CAPACITY, 8, known=True)] = None
+    """Minimum from then on. Default: unchanged."""
     max: Annotated[int | None, Option(limits.MAX_INSTANCES, 20, known=True)] = None
+    """Maximum from then on. Default: unchanged."""
 
     @property
     def expression(self) -> str:
@@ -261,15 +260,12 @@ class CapacityStep(NamedTuple):
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class StepUp(Options):
-    """One step.
-
-    Args:
-        requests: Requests in flight or per minute on one instance at which the step acts.
-        add: Instances to add; more than the previous step.
-    """
+    """One step."""
 
     requests: Annotated[float, Option(STEP_THRESHOLD, 8, known=True)]
+    """Requests in flight or per minute on one instance at which the step acts."""
     add: Annotated[int, Option(STEP_ADDS, 2, known=True)]
+    """Instances to add; more than the previous step."""
 
 
 @checked_arguments
@@ -277,18 +273,11 @@ class StepUp(Options):
 class ScalingSteps(Options):
     """Instances to add at once when a metric jumps, in addition to target tracking.
 
-    In Python and in a file target tracking adds what its last value asks for, once three of them
-    are above the target. Steps act on the first one, and add what you state. They never take
+    Target tracking adds what its last value asks for, once three of them are above the target. Steps act on the first one, and add what you state. They never take
     instances away; target tracking does, when all its alarms agree.
 
     Latency is no metric for it: it also rises when what the model calls is slow, and then more
     instances call that more often.
-
-    Args:
-        metric: Requests in flight on the busiest instance, every ten seconds, or invocations per instance and minute. Default: concurrency.
-        adds: The steps.
-        periods: Consecutive periods of the metric before scaling acts. Default: 1.
-        cooldown: Time in which a larger step adds only the difference. Default: 5m.
 
     Attributes:
         threshold: The metric's value from which the steps count.
@@ -307,11 +296,18 @@ class ScalingSteps(Options):
     """
 
     metric: Annotated[Literal["concurrency", "invocations"], Option()] = "concurrency"
+    """Requests in flight on the busiest instance, every ten seconds, or invocations per instance
+    and minute. Default: concurrency."""
     adds: Annotated[
         Sequence[StepUp], Option(example=[{"requests": 8, "add": 2}, {"requests": 16, "add": 4}])
     ]
+    """The steps."""
     periods: Annotated[int, Option(STEP_PERIODS, 1, known=True)] = 1
-    cooldown: Annotated[Lasting | None, Option(limits.COOLDOWN_SECONDS, "2m", known=True)] = None
+    """Consecutive periods of the metric before scaling acts. Default: 1."""
+    cooldown: Annotated[
+        Duration | timedelta | str | None, Option(limits.COOLDOWN_SECONDS, "2m", known=True)
+    ] = None
+    """Time in which a larger step adds only the difference. Default: 5m."""
 
     def _rules(self) -> Iterator[Finding]:
         """Each step adds more instances than the steps below it."""
@@ -370,18 +366,6 @@ _OF_POLICIES = (
 class ScalingOptions(Options):
     """How the number of instances follows the load.
 
-    Args:
-        enabled: Scale with the load; false keeps the initial count and allows no targets or cooldowns. Default: true. In Python too nothing scales before throughput is measured or a target is stated.
-        keep_counts: Keep the number of running instances in an update. Set false, with enabled: false, for a fixed fleet. Default: true once throughput is measured.
-        metric: Metric to track: invocations per instance and minute, or requests in flight every ten seconds. Not CPU: its use at the limit is not what a load test finds, and an instance whose workers all wait is full with idle CPUs. Default: invocations; for a language model concurrency, once concurrency_per_instance is known.
-        invocations_target: With metric: invocations: target per instance and minute. Default: TPS per instance x safety factor x 60. A stated one takes the factor's place in all numbers of the plan.
-        concurrency_target: With metric: concurrency only: target of requests in flight per instance. With throughput.concurrency_per_instance it takes the safety factor's place too.
-        scale_in_cooldown: Cooldown after removing instances. Default: 5m.
-        scale_out_cooldown: Cooldown after adding instances. Default: 60s.
-        instance_start: How long a new instance takes until it serves; the minimum must serve rising traffic for this time. Default: 5m, assumed, and more for Hub weights above 37 GB.
-        schedule: Other minimum and maximum counts at set times. Default: none.
-        steps: Instances to add at once when traffic jumps, before target tracking acts. Default: none.
-
     Raises:
         ConfigurationError: LLE512 for counts that are not kept while the fleet scales, LLE602,
             LLE605 and LLE610 for numbers out of range, LLE629 for what has no effect without
@@ -395,21 +379,38 @@ class ScalingOptions(Options):
     """
 
     enabled: Annotated[bool, Option()] = True
+    """Scale with the load; false keeps the initial count and allows no targets or cooldowns.
+    Nothing scales before throughput is measured or a target is stated. Default: true."""
     keep_counts: Annotated[bool | None, Option(example=True)] = None
+    """Keep the number of running instances in an update. Set false, with enabled: false, for a
+    fixed fleet. Default: true once throughput is measured."""
     metric: Annotated[
         Literal["invocations", "concurrency"] | None, Option(example="invocations")
     ] = None
+    """Metric to track: invocations per instance and minute, or requests in flight every ten
+    seconds. Not CPU: its use at the limit is not what a load test finds, and an instance whose
+    workers all wait is full with idle CPUs. Default: invocations; for a language model concurrency,
+    once concurrency_per_instance is known."""
     invocations_target: Annotated[float | None, Option(limits.SCALING_TARGET, 500)] = None
+    """With metric: invocations: target per instance and minute. Default: TPS per instance x safety
+    factor x 60. A stated one takes the factor's place in all numbers of the plan."""
     concurrency_target: Annotated[float | None, Option(limits.SCALING_TARGET, 4)] = None
+    """With metric: concurrency only: target of requests in flight per instance. With
+    throughput.concurrency_per_instance it takes the safety factor's place too."""
     scale_in_cooldown: Annotated[
-        Lasting | None, Option(limits.COOLDOWN_SECONDS, "5m", planned=True)
+        Duration | timedelta | str | None, Option(limits.COOLDOWN_SECONDS, "5m", planned=True)
     ] = None
+    """Cooldown after removing instances. Default: 5m."""
     scale_out_cooldown: Annotated[
-        Lasting | None, Option(limits.COOLDOWN_SECONDS, "60s", planned=True)
+        Duration | timedelta | str | None, Option(limits.COOLDOWN_SECONDS, "60s", planned=True)
     ] = None
+    """Cooldown after adding instances. Default: 60s."""
     instance_start: Annotated[
-        Lasting | None, Option(limits.INSTANCE_START_SECONDS, "12m", planned=True)
+        Duration | timedelta | str | None,
+        Option(limits.INSTANCE_START_SECONDS, "12m", planned=True),
     ] = None
+    """How long a new instance takes until it serves; the minimum must serve rising traffic for this
+    time. Default: 5m, assumed, and more for Hub weights above 37 GB."""
     schedule: Annotated[
         Sequence[ScalingSchedule],
         Option(
@@ -417,6 +418,7 @@ class ScalingOptions(Options):
             touches=Touched(planned=("schedule", "subnets", "further_scaling")),
         ),
     ] = ()
+    """Other minimum and maximum counts at set times. Default: none."""
     steps: Annotated[
         ScalingSteps | None,
         Option(
@@ -424,6 +426,7 @@ class ScalingOptions(Options):
             touches=Touched(planned=("steps", "further_scaling")),
         ),
     ] = None
+    """Instances to add at once when traffic jumps, before target tracking acts. Default: none."""
 
     def _rules(self) -> Iterator[Finding]:
         """A target belongs to its metric, and both to scaling."""

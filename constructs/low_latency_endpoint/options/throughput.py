@@ -115,12 +115,6 @@ ONE_TIME_ZONE = rule(
 class PeakAtTime(Options):
     """Another peak than the usual one, each day between two times; it may be lower too.
 
-    Args:
-        tps: Highest rate to serve between the two times, in requests per second.
-        start: When it begins, hours and minutes; `from` in a settings file. In Python ``start="22:00"``.
-        end: When it ends; `to` in a settings file. Before the start it is that of the next day. In Python ``end="06:00"``.
-        time_zone: IANA time zone of both, the same for all peaks. Default: UTC.
-
     Raises:
         ConfigurationError: ``LLE606`` for the rate, ``LLE613`` for the time zone, ``LLE643`` for
             a time, ``LLE644`` for a peak without length, ``LLE825`` for tokens.
@@ -131,9 +125,19 @@ class PeakAtTime(Options):
     """
 
     tps: Annotated[float, Option(limits.PEAK_TPS, 2000, planned=True)]
+    """Highest rate to serve between the two times, in requests per second."""
     start: Annotated[str, Option(TIME_OF_DAY, "22:00", key="from")]
+    """When it begins, hours and minutes, such as 22:00.
+
+    In a settings file it is called ``from``.
+    """
     end: Annotated[str, Option(TIME_OF_DAY, "06:00", key="to")]
+    """When it ends, such as 06:00. A time before the start is of the next day.
+
+    In a settings file it is called ``to``.
+    """
     time_zone: Annotated[str | None, Option(example="Europe/Berlin")] = None
+    """IANA time zone of both, the same for all peaks. Default: UTC."""
 
     def _rules(self) -> Iterator[Finding]:
         """The two times differ, and the zone is one."""
@@ -171,15 +175,6 @@ class HeldTps(NamedTuple):
 class MeasuredThroughput(Options):
     """The load to serve, and the load that one instance served in a load test.
 
-    Args:
-        peak_tps: Highest rate to serve, in requests per second.
-        tps_per_instance: Requests per second that one instance held within the latency target in a load test.
-        safety_factor: Share of that throughput that scaling targets, if scaling states no target. Default: 0.5, AWS's starting point.
-        from_tps: Rate from which traffic may jump to the peak: the minimum then serves the peak, unless the fleet at this rate can. Default: not known, with a warning.
-        rise_tps_per_minute: Instead of from_tps: fastest rise of traffic, in requests per second each minute. The minimum serves the rise until scaling catches up.
-        peaks: Other peaks at set times, by name, such as a batch at night or a quiet time: scheduled actions with minimum and maximum follow, ahead of each by the time that instances need. A higher peak is a jump at its start. Where peaks overlap, the highest counts; peak_tps is the peak of the rest of the day. In Python ``{"night": PeakAtTime(...)}``. Default: none.
-        concurrency_per_instance: Requests in flight on one instance, on average, at tps_per_instance; load-test writes it for language models. With tokens or token targets, scaling targets this number times the safety factor, at most what fits in the KV cache. Default: not known; scaling counts invocations of any length.
-
     Raises:
         ConfigurationError: ``LLE603``, ``LLE604``, ``LLE606``, ``LLE607``, ``LLE608``
             for numbers out of range, ``LLE645`` for peaks in several time zones, ``LLE896`` for requests in flight, ``LLE609`` for
@@ -200,12 +195,20 @@ class MeasuredThroughput(Options):
     }
 
     peak_tps: Annotated[float, Option(limits.PEAK_TPS, 1000, planned=True)]
+    """Highest rate to serve, in requests per second."""
     tps_per_instance: Annotated[float, Option(limits.TPS_PER_INSTANCE, 200, planned=True)]
+    """Requests per second that one instance held within the latency target in a load test."""
     safety_factor: Annotated[float, Option(limits.SAFETY_FACTOR, 0.65, planned=True)] = (
         DEFAULT_SAFETY_FACTOR
     )
+    """Share of that throughput that scaling targets, if scaling states no target. Default: 0.5,
+    AWS's starting point."""
     from_tps: Annotated[float | None, Option(limits.FROM_TPS, 100, planned=True)] = None
+    """Rate from which traffic may jump to the peak: the minimum then serves the peak, unless the
+    fleet at this rate can. Default: not known, with a warning."""
     rise_tps_per_minute: Annotated[float | None, Option(limits.RISE_TPS, 10, planned=True)] = None
+    """Instead of from_tps: fastest rise of traffic, in requests per second each minute. The minimum
+    serves the rise until scaling catches up."""
     peaks: Annotated[
         Mapping[str, PeakAtTime],
         Option(
@@ -214,9 +217,20 @@ class MeasuredThroughput(Options):
             touches=Touched(planned=("schedule", *FLEET)),
         ),
     ] = field(default_factory=dict, hash=False)
+    """Other peaks at set times, by name, such as a batch at night or a quiet time: scheduled
+    actions with minimum and maximum follow, ahead of each by the time that instances need. A higher
+    peak is a jump at its start. Where peaks overlap, the highest counts; peak_tps is the peak of
+    the rest of the day. Default: none.
+
+    In Python, a mapping such as ``{"night": PeakAtTime(...)}``.
+    """
     concurrency_per_instance: Annotated[
         float | None, Option(limits.CONCURRENCY_PER_INSTANCE, 24, planned=True)
     ] = None
+    """Requests in flight on one instance, on average, at tps_per_instance; load-test writes it for
+    language models. With tokens or token targets, scaling targets this number times the safety
+    factor, at most what fits in the KV cache. Default: not known; scaling counts invocations of any
+    length."""
 
     def _rules_of_peaks(self) -> Iterator[Finding]:
         """All peaks are in one time zone."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Annotated, Any, ClassVar, Literal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ..errors import rule
 from ..errors.frozen import dataclass
@@ -14,11 +15,14 @@ from ..facts.rules import PREFIX_SETTINGS
 from ..facts.token_values import is_token
 from ..report.numbers import plain_number, readable
 from .argument_kinds import checked_arguments
-from .option import CONFIGURATION, FLEET, PLAN, VARIANT, Lasting, Option, Options, Touched
+from .option import CONFIGURATION, FLEET, PLAN, VARIANT, Option, Options, Touched
 from .rules import CUSTOM_AMI
 from .scaling import InstanceCounts, ScalingOptions
 from .throughput import MeasuredThroughput
 from .written_to_s3 import CoreDump
+
+if TYPE_CHECKING:
+    from aws_cdk import Duration
 
 _SOURCE = GUIDE + "realtime-endpoints-heterogeneous.html"
 POOL_NOT_MEASURED = rule(
@@ -37,23 +41,21 @@ SIZED_FOR_ANOTHER = rule(
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedPool(Options):
-    """One of up to five instance types, tried by priority.
-
-    Args:
-        instance_type: Instance type.
-        priority: 1 is tried first, 5 last.
-        tps_per_instance: Requests per second that one instance of the type served; required with throughput, which states the slowest type's. Default: not measured.
-        own_model: Whether another model serves on it, so that the plan's images are not its own.
-    """
+    """One of up to five instance types, tried by priority."""
 
     instance_type: Annotated[str, Option(limits.INSTANCE_TYPE, "ml.g6.xlarge")]
+    """Instance type."""
     priority: Annotated[
         int, Option(limits.INSTANCE_POOL_PRIORITY, 1, touches=Touched((CONFIGURATION,)))
     ]
+    """1 is tried first, 5 last."""
     tps_per_instance: Annotated[
         float | None, Option(limits.TPS_PER_INSTANCE, 300, touches=Touched((PLAN,)))
     ] = None
+    """Requests per second that one instance of the type served; required with throughput, which
+    states the slowest type's. Default: not measured."""
     own_model: bool = False
+    """Whether another model serves on it, so that the plan's images are not its own."""
 
     @property
     def text(self) -> str:
@@ -99,28 +101,23 @@ _CONFIGURATION = Touched((CONFIGURATION,))
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixAware(Options):
-    """How requests that share a prefix reach the same instance.
-
-    Args:
-        prefix_length: Bytes at the start of the request body to compare, 1024 to 65536; put constant parts first.
-        concurrency_threshold: Requests in flight at which routing skips an instance.
-    """
+    """How requests that share a prefix reach the same instance."""
 
     prefix_length: Annotated[int, Option(limits.PREFIX_LENGTH, 1024)]
+    """Bytes at the start of the request body to compare, 1024 to 65536; put constant parts first.
+    """
     concurrency_threshold: Annotated[int, Option(limits.CONCURRENCY_THRESHOLD, 16)]
+    """Requests in flight at which routing skips an instance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixAwareRouting(Options):
-    """Routing by the start of the request.
-
-    Args:
-        prefix_aware: Send requests that share a prefix to the same instance, which caches the prefix.
-    """
+    """Routing by the start of the request."""
 
     prefix_aware: Annotated[
         PrefixAware, Option(example={"prefix_length": 1024, "concurrency_threshold": 16})
     ]
+    """Send requests that share a prefix to the same instance, which caches the prefix."""
 
 
 @checked_arguments
@@ -177,8 +174,8 @@ class RoutingStrategy:
         """Send requests with the same beginning to the same instance, whose cache then helps.
 
         Args:
-            prefix_length: As for :class:`PrefixAware`.
-            concurrency_threshold: As for :class:`PrefixAware`.
+            prefix_length: Bytes at the start of the request body to compare, 1024 to 65536; put constant parts first.
+            concurrency_threshold: Requests in flight at which routing skips an instance.
         """
         return cls("PREFIX_AWARE", prefix_length, concurrency_threshold)
 
@@ -210,13 +207,10 @@ RoutingStrategy.LEAST_OUTSTANDING_REQUESTS = RoutingStrategy("LEAST_OUTSTANDING_
 
 @dataclass(frozen=True, kw_only=True)
 class CustomAmi(Options):
-    """A version of the machine image that AWS added since.
-
-    Args:
-        custom: Its name; CloudFormation decides whether it takes it.
-    """
+    """A version of the machine image that AWS added since."""
 
     custom: Annotated[str, Option(CUSTOM_AMI, "al2023-ami-sagemaker-inference-gpu-4-1")]
+    """Its name; CloudFormation decides whether it takes it."""
 
 
 @checked_arguments
@@ -258,18 +252,7 @@ class InferenceAmi:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceOptions(Options):
-    """The instances of a variant, and how requests find them.
-
-    Args:
-        routing: How SageMaker chooses an instance for a request. Default: least_outstanding_requests. In Python :class:`ProductionVariant` by itself has SageMaker's default, RANDOM.
-        startup_health_check_timeout: How long a container may take to answer its first ping, 60s to 1h. Default: SageMaker's; for a model of the Hugging Face Hub by its size.
-        model_data_download_timeout: How long the model's download may take, 60s to 1h; raise it for models over 40 GB. Default: SageMaker's.
-        instance_provision_timeout: How long SageMaker looks for instances, 5m to 1h. Default: SageMaker's.
-        volume_size_gib: Size of each instance's EBS volume, 1 to 512 GiB, for types without local storage. Default: SageMaker's.
-        inference_ami: Machine image of the instances, which sets the driver; {custom: name} for one that is not listed here. Default: for CUDA 13 images the one they need, else SageMaker's.
-        ssm_access: Let operators open shells on the instances through Systems Manager. Default: false.
-        capacity_reservation_arn: ML capacity reservation; without free capacity in it, launches fail. Default: on demand.
-    """
+    """The instances of a variant, and how requests find them."""
 
     routing: Annotated[
         RoutingStrategy | None,
@@ -277,18 +260,45 @@ class InstanceOptions(Options):
             example="least_outstanding_requests", touches=Touched(planned=("routing", "further"))
         ),
     ] = None
+    """How SageMaker chooses an instance for a request. Default: least_outstanding_requests.
+
+    A :class:`ProductionVariant` by itself has SageMaker's own default, RANDOM: the template has no
+    RoutingConfig. A :class:`FurtherVariant` has the first variant's.
+    """
     startup_health_check_timeout: Annotated[
-        Lasting | None, Option(limits.CONTAINER_STARTUP_SECONDS, "5m", touches=_CONFIGURATION)
+        Duration | timedelta | str | None,
+        Option(limits.CONTAINER_STARTUP_SECONDS, "5m", touches=_CONFIGURATION),
     ] = None
+    """How long a container may take to answer its first ping, 60s to 1h. Default: SageMaker's; for
+    a model of the Hugging Face Hub by its size.
+
+    A :class:`FurtherVariant` has the first variant's by default.
+    """
     model_data_download_timeout: Annotated[
-        Lasting | None, Option(limits.MODEL_DOWNLOAD_SECONDS, "5m", touches=_CONFIGURATION)
+        Duration | timedelta | str | None,
+        Option(limits.MODEL_DOWNLOAD_SECONDS, "5m", touches=_CONFIGURATION),
     ] = None
+    """How long the model's download may take, 60s to 1h; raise it for models over 40 GB. Default:
+    SageMaker's.
+
+    A :class:`FurtherVariant` has the first variant's by default.
+    """
     instance_provision_timeout: Annotated[
-        Lasting | None, Option(limits.PROVISION_SECONDS, "10m", touches=_CONFIGURATION)
+        Duration | timedelta | str | None,
+        Option(limits.PROVISION_SECONDS, "10m", touches=_CONFIGURATION),
     ] = None
+    """How long SageMaker looks for instances, 5m to 1h. Default: SageMaker's.
+
+    A :class:`FurtherVariant` has the first variant's by default.
+    """
     volume_size_gib: Annotated[
         int | None, Option(limits.VOLUME_SIZE, 64, touches=_CONFIGURATION)
     ] = None
+    """Size of each instance's EBS volume, 1 to 512 GiB, for types without local storage. Default:
+    SageMaker's.
+
+    A :class:`FurtherVariant` has the first variant's by default, on its instance type.
+    """
     inference_ami: Annotated[
         InferenceAmi | None,
         Option(
@@ -296,7 +306,13 @@ class InstanceOptions(Options):
             touches=Touched(planned=("inference_ami", "further")),
         ),
     ] = None
+    """Machine image of the instances, which sets the driver; {custom: name} for one that is not
+    listed here. Default: for CUDA 13 images the one they need, else SageMaker's.
+
+    A :class:`FurtherVariant` has the first variant's by default, on its instance type.
+    """
     ssm_access: Annotated[bool, Option(touches=_CONFIGURATION)] = False
+    """Let operators open shells on the instances through Systems Manager. Default: false."""
     capacity_reservation_arn: Annotated[
         str | None,
         Option(
@@ -305,19 +321,12 @@ class InstanceOptions(Options):
             touches=_CONFIGURATION,
         ),
     ] = None
+    """ML capacity reservation; without free capacity in it, launches fail. Default: on demand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherOptions(InstanceOptions):
-    """A variant beside the first; an option that it leaves out is the first variant's.
-
-    Args:
-        tps_per_instance: Requests per second that one of its instances served. Default: the first variant's, with a warning for another model or instance type.
-        safety_factor: Share of that throughput that scaling targets. Default: the first variant's.
-        concurrency_per_instance: Language models: requests in flight on one of its instances at that limit. Default: the first variant's; not known with another instance type or its own tps_per_instance.
-        instances: Instance counts. Default: derived from its share of the throughput.
-        scaling: How its number of instances follows its load. Default: as the first variant, without schedule and steps.
-    """
+    """A variant beside the first; an option that it leaves out is the first variant's."""
 
     inherited: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
@@ -326,7 +335,6 @@ class FurtherOptions(InstanceOptions):
                 "startup_health_check_timeout",
                 "model_data_download_timeout",
                 "instance_provision_timeout",
-                "ssm_access",
             ),
             "the first variant's",
         ),
@@ -335,22 +343,32 @@ class FurtherOptions(InstanceOptions):
     }
 
     ssm_access: Annotated[bool | None, Option(touches=_CONFIGURATION)] = None  # type: ignore[assignment]
+    """Let operators open shells on its instances through Systems Manager. Default: the first
+    variant's."""
     tps_per_instance: Annotated[
         float | None, Option(limits.TPS_PER_INSTANCE, 240, touches=Touched(planned=FLEET))
     ] = None
+    """Requests per second that one of its instances served. Default: the first variant's, with a
+    warning for another model or instance type."""
     safety_factor: Annotated[
         float | None, Option(limits.SAFETY_FACTOR, 0.65, touches=Touched(planned=FLEET))
     ] = None
+    """Share of that throughput that scaling targets. Default: the first variant's."""
     concurrency_per_instance: Annotated[
         float | None, Option(limits.CONCURRENCY_PER_INSTANCE, 24, touches=Touched(planned=FLEET))
     ] = None
+    """Language models: requests in flight on one of its instances at that limit. Default: the first
+    variant's; not known with another instance type or its own tps_per_instance."""
     instances: Annotated[
         InstanceCounts | None, Option(example={"min": 2, "max": 4}, touches=Touched(planned=FLEET))
     ] = None
+    """Instance counts. Default: derived from its share of the throughput."""
     scaling: Annotated[
         ScalingOptions | None,
         Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=FLEET)),
     ] = None
+    """How its number of instances follows its load. Default: as the first variant, without schedule
+    and steps."""
 
 
 def options_beside(
@@ -372,19 +390,6 @@ class VariantOptions(InstanceOptions):
 
     :class:`ProductionVariant` has them all, and :class:`LowLatencyEndpoint` hands them to its own.
 
-    Args:
-        name: Keep it over updates: guarded deployments need the same variant name. Default: primary.
-        weight: Share of the requests relative to those of the other variants; 0 gets none but TargetVariant calls. Default: 1.
-        routing: As for :class:`InstanceOptions`.
-        startup_health_check_timeout: As for :class:`InstanceOptions`.
-        model_data_download_timeout: As for :class:`InstanceOptions`.
-        instance_provision_timeout: As for :class:`InstanceOptions`.
-        volume_size_gib: As for :class:`InstanceOptions`.
-        inference_ami: As for :class:`InstanceOptions`.
-        ssm_access: As for :class:`InstanceOptions`.
-        capacity_reservation_arn: As for :class:`InstanceOptions`.
-        core_dump: Where a container that crashes leaves its core dump. Default: nowhere.
-
     Raises:
         ConfigurationError: LLE402, LLE404, LLE406 to LLE408, LLE419 for values out of range,
             LLE801 and LLE807 for values of another kind.
@@ -398,5 +403,9 @@ class VariantOptions(InstanceOptions):
     name: Annotated[str, Option(limits.VARIANT_NAME, "primary", touches=Touched((VARIANT,)))] = (
         "primary"
     )
+    """Keep it over updates: guarded deployments need the same variant name. Default: primary."""
     weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 9, touches=_CONFIGURATION)] = 1.0
+    """Share of the requests relative to those of the other variants; 0 gets none but TargetVariant
+    calls. Default: 1."""
     core_dump: CoreDump | None = None
+    """Where a container that crashes leaves its core dump. Default: nowhere."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
@@ -15,8 +15,11 @@ from ..facts import warm_up_rules as rules
 from ..facts.limit_kinds import Range
 from ..facts.token_values import is_token
 from .argument_kinds import checked_arguments
-from .option import Lasting, Option, Options, Touched
+from .option import Option, Options, Touched
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
+
+if TYPE_CHECKING:
+    from aws_cdk import Duration
 
 _MINUTE = timedelta(minutes=1)
 
@@ -26,16 +29,7 @@ _MINUTE = timedelta(minutes=1)
 class WarmUpPayload(Options):
     """The request body: exactly one of data, text, file. It ships with the function, so do not include secrets.
 
-    In Python send what callers send: a body of their size, on the path their requests take.
-
-    Args:
-        data: A body as YAML, sent as JSON. In Python any data that JSON takes.
-        text: A body as text.
-        file: A file whose content is the body, relative to this file. In Python relative to the app's working folder.
-        content_type: Content type. Default: application/json for data, text/plain for text; needed for a file.
-        accept: Content type of the response. Default: the model's own.
-        target_model: Multi-model: the archive to load, relative to the prefix.
-        target_container: Hostname of the container, if callers choose one.
+    Send what callers send: a body of their size, on the path their requests take.
 
     Raises:
         ConfigurationError: LLE545 when the body is too large, LLE546 when the file cannot be read,
@@ -53,12 +47,25 @@ class WarmUpPayload(Options):
     data: Annotated[Any, Option(example={"inputs": "I like you."})] = field(
         default=None, repr=False
     )
+    """A body as YAML, sent as JSON.
+
+    In Python, any data that JSON takes.
+    """
     text: Annotated[str | None, Option(example="5.1,3.5,1.4,0.2")] = field(default=None, repr=False)
+    """A body as text."""
     file: Annotated[str | Path | None, Option(example="payloads/typical.json")] = None
+    """A file whose content is the body, relative to this file.
+
+    In Python, the path is relative to the app's working folder.
+    """
     content_type: Annotated[str | None, Option(example="application/json")] = None
+    """Content type. Default: application/json for data, text/plain for text; needed for a file."""
     accept: Annotated[str | None, Option(example="application/json")] = None
+    """Content type of the response. Default: the model's own."""
     target_model: Annotated[str | None, Option(example="model-a.tar.gz")] = None
+    """Multi-model: the archive to load, relative to the prefix."""
     target_container: Annotated[str | None, Option(example="second")] = None
+    """Hostname of the container, if callers choose one."""
 
     @property
     def body(self) -> bytes:
@@ -186,21 +193,25 @@ _HEADERS = {
 class KeepWarmOptions(Options):
     """A few requests per zone on a schedule, while callers send few.
 
-    Args:
-        every: How often, in whole minutes. Default: 1m.
-        requests_per_zone: Requests per zone each time. Default: 1. In Python each request reaches one instance: give about as many as a zone has.
-        below_tps: Only while all callers together send fewer requests per second. Default: 1, or twice what keep-warm itself sends.
-        window: Time over which traffic is measured, in whole minutes. Default: 5m.
-
     Raises:
         ConfigurationError: LLE549 to LLE552 for values out of range, LLE555 for fractions of
             minutes, LLE801 and LLE807 for values of another kind.
     """
 
-    every: Annotated[Lasting, Option(rules.KEEP_WARM_EVERY, "1m", known=True)] = _MINUTE
+    every: Annotated[
+        Duration | timedelta | str, Option(rules.KEEP_WARM_EVERY, "1m", known=True)
+    ] = _MINUTE
+    """How often, in whole minutes. Default: 1m."""
     requests_per_zone: Annotated[int, Option(rules.KEEP_WARM_REQUESTS, 1, known=True)] = 1
+    """Requests per zone each time. Each reaches one instance: give about as many as a zone has.
+    Default: 1."""
     below_tps: Annotated[float | None, Option(rules.BELOW_TPS, 1, known=True)] = None
-    window: Annotated[Lasting, Option(rules.KEEP_WARM_WINDOW, "5m", known=True)] = 5 * _MINUTE
+    """Only while all callers together send fewer requests per second. Default: 1, or twice what
+    keep-warm itself sends."""
+    window: Annotated[
+        Duration | timedelta | str, Option(rules.KEEP_WARM_WINDOW, "5m", known=True)
+    ] = 5 * _MINUTE
+    """Time over which traffic is measured, in whole minutes. Default: 5m."""
 
     def _rules_of_every(self) -> Iterator[Finding]:
         """EventBridge counts in minutes."""
@@ -211,7 +222,9 @@ class KeepWarmOptions(Options):
         yield from _whole_minutes("window", self.window, rules.KEEP_WARM_WINDOW)
 
 
-def _whole_minutes(name: str, lasting: Lasting, limit: Range) -> Iterator[Finding]:
+def _whole_minutes(
+    name: str, lasting: Duration | timedelta | str, limit: Range
+) -> Iterator[Finding]:
     if isinstance(lasting, timedelta) and limit.holds(lasting.total_seconds()):
         seconds = lasting.total_seconds()
         yield from breaches((name,), rules.check_whole_minutes, limit, seconds)
@@ -221,18 +234,6 @@ def _whole_minutes(name: str, lasting: Lasting, limit: Range) -> Iterator[Findin
 @dataclass(frozen=True, kw_only=True)
 class WarmUpOptions(Options):
     """Test requests after each deployment, until the endpoint meets the target.
-
-    Args:
-        payload: A request like those of your callers. Several take turns, for example one for each model of a multi-model endpoint.
-        requests: Minimum number of requests, in all zones together; 0 for no warm-up. Default: the plan's, enough to reach every worker. In Python :class:`WarmUp` by itself sends 100.
-        concurrency_per_zone: Requests in flight in each zone. Default: 4.
-        last: How many of the last requests of each zone must meet the latency target. Default: 50.
-        timeout: How long to send requests, up to 13m30s. Default: 10m.
-        on_miss: If the target is missed: fail rolls the deployment back, warn only reports it. Default: fail.
-        during_deployments: Also send while a deployment's new fleet bakes, one request at a time in each zone. Default: true.
-        metrics: Also publish the report as custom metrics, in the namespace LowLatencyEndpoint. Default: false.
-        reserved_concurrency: Concurrent executions that each of the two functions reserves and cannot exceed. AWS keeps at least 100 of an account's unreserved, so a new account may refuse any reservation. Default: none.
-        keep_warm: Keep the endpoint warm while traffic is low. Default: off.
 
     Raises:
         ConfigurationError: LLE540, LLE542 to LLE544, LLE548, LLE822 for values out of range,
@@ -249,17 +250,39 @@ class WarmUpOptions(Options):
     payload: Annotated[
         WarmUpPayload | Sequence[WarmUpPayload], Option(example={"data": {"inputs": "I like you."}})
     ]
+    """A request like those of your callers. Several take turns, for example one for each model of a
+    multi-model endpoint."""
     requests: Annotated[
         int | None, Option(rules.WARM_UP_REQUESTS, 500, touches=Touched(planned=("warm_up",)))
     ] = None
+    """Minimum number of requests, in all zones together; 0 for no warm-up. Default: the plan's,
+    enough to reach every worker.
+
+    A :class:`WarmUp` by itself sends 100.
+    """
     concurrency_per_zone: Annotated[int, Option(rules.CONCURRENCY_PER_ZONE, 4)] = 4
+    """Requests in flight in each zone. Default: 4."""
     last: Annotated[int, Option(rules.LAST, 50)] = 50
-    timeout: Annotated[Lasting, Option(rules.TIMEOUT_SECONDS, "10m", known=True)] = 10 * _MINUTE
+    """How many of the last requests of each zone must meet the latency target. Default: 50."""
+    timeout: Annotated[
+        Duration | timedelta | str, Option(rules.TIMEOUT_SECONDS, "10m", known=True)
+    ] = 10 * _MINUTE
+    """How long to send requests, up to 13m30s. Default: 10m."""
     on_miss: Annotated[Literal["fail", "warn"], Option()] = "fail"
+    """If the target is missed: fail rolls the deployment back, warn only reports it. Default: fail.
+    """
     during_deployments: Annotated[bool, Option()] = True
+    """Also send while a deployment's new fleet bakes, one request at a time in each zone. Default:
+    true."""
     metrics: Annotated[bool, Option()] = False
+    """Also publish the report as custom metrics, in the namespace LowLatencyEndpoint. Default:
+    false."""
     reserved_concurrency: Annotated[int | None, Option(rules.RESERVED_CONCURRENCY, 2)] = None
+    """Concurrent executions that each of the two functions reserves and cannot exceed. AWS keeps at
+    least 100 of an account's unreserved, so a new account may refuse any reservation. Default:
+    none."""
     keep_warm: Annotated[KeepWarmOptions | None, Option(example={"every": "1m"})] = None
+    """Keep the endpoint warm while traffic is low. Default: off."""
 
     @property
     def payloads(self) -> tuple[WarmUpPayload, ...]:

@@ -27,7 +27,14 @@ class WrittenToS3(Options):
     """Objects that one key encrypts."""
 
     kms_key_arn: Annotated[str | None, Option(KMS_KEY_ARN, KMS_KEY_EXAMPLE)] = None
+    """KMS key that encrypts them. Default: the bucket's own encryption."""
     key: kms.IKey | None = None
+    """In place of ``kms_key_arn`` a key of the app, which the model's role may use. Default: that
+    of :class:`Safeguards`.
+
+    The key's own policy must leave the decision to IAM policies of the account, as it does for keys
+    that CDK makes, or name the role. State the key too when the bucket encrypts with it by default.
+    """
 
     def _rules_of_keys(self) -> Iterator[Finding]:
         """One key."""
@@ -39,32 +46,19 @@ class WrittenToS3(Options):
 class CoreDump(WrittenToS3):
     """Where core dumps of crashed containers go.
 
-    Args:
-        s3: S3 destination.
-        kms_key_arn: KMS key that encrypts them. Default: the bucket's own encryption.
-        key: In place of ``kms_key_arn`` a key of the app. Default: that of :class:`Safeguards`.
-
     Raises:
         ConfigurationError: LLE418 for the destination, LLE926 for the key's ARN, LLE929 for both
             forms of a key, LLE807 for values of another kind.
     """
 
     s3: Annotated[str, Option(limits.S3_URI, "s3://my-bucket/core-dumps/")]
+    """S3 destination."""
 
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class DataCapture(WrittenToS3):
     """Record requests and responses in S3.
-
-    Args:
-        s3: S3 destination. In Python bucket and prefix may be tokens; a destination that is one token as a whole leads to a warning, as the model's role then gets no right to write there.
-        kms_key_arn: KMS key that encrypts them. Default: the bucket's own encryption.
-        key: In place of ``kms_key_arn`` a key of the app, which the model's role may use. Its own policy must leave the decision to IAM policies of the account, as it does for keys that CDK makes, or name the role. Give it too when the bucket encrypts with it by default. Default: that of :class:`Safeguards`.
-        capture: What to record: input (requests), output (responses). Default: both.
-        csv_content_types: Content types that are recorded as CSV. Default: all bodies in base64.
-        json_content_types: Content types that are recorded as JSON. Default: all bodies in base64.
-        sampling_percentage: Share of the requests; less for high traffic. Default: 10.
 
     Raises:
         ConfigurationError: LLE416 for the percentage, LLE418 for the destination, LLE926 for the
@@ -73,13 +67,22 @@ class DataCapture(WrittenToS3):
     """
 
     s3: Annotated[str, Option(limits.S3_URI, "s3://my-bucket/captured/")]
+    """S3 destination.
+
+    In Python, bucket and prefix may be tokens. A destination that is one token as a whole leads to a
+    warning, as the model's role then gets no right to write there.
+    """
     capture: Annotated[
         Sequence[Literal["input", "output"]],
         Option(limits.CAPTURE_MODE, ["input"], entries=limits.CAPTURE_COUNT),
     ] = ("input", "output")
+    """What to record: input (requests), output (responses). Default: both."""
     csv_content_types: Annotated[Sequence[str], _types("text/csv")] = ()
+    """Content types that are recorded as CSV. Default: all bodies in base64."""
     json_content_types: Annotated[Sequence[str], _types("application/json")] = ()
+    """Content types that are recorded as JSON. Default: all bodies in base64."""
     sampling_percentage: Annotated[int, Option(limits.SAMPLING_PERCENTAGE, 10)] = 10
+    """Share of the requests; less for high traffic. Default: 10."""
 
     def _rules(self) -> Iterator[Finding]:
         """Something is captured."""

@@ -33,7 +33,6 @@ from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptio
 from ..options.latency_target import LatencyTarget
 from ..options.load import TokenTraffic
 from ..options.network import ClientZones
-from ..options.option import Lasting
 from ..options.safeguards import Safeguards
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput
@@ -73,6 +72,8 @@ from .variants import (
 )
 
 if TYPE_CHECKING:
+    from aws_cdk import Duration
+
     from ..warm_up.warm_up import WarmUp
     from ..warm_up.zone_canary import ZoneCanary
 
@@ -394,7 +395,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         name: str,
         *,
         statistic: str,
-        period: Lasting | None = None,
+        period: Duration | timedelta | str | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
     ) -> cloudwatch.Metric:

@@ -96,27 +96,6 @@ class FurtherVariant(FurtherOptions):
     Under ``variants`` it gets a part of the requests, by weight; as ``shadow`` copies of them, and
     callers see nothing of it. What it leaves out is the first variant's.
 
-    Args:
-        name: Such as ``"challenger"``.
-        weight: Its part of the requests is its weight over those of all variants. As a shadow: the part that is copied is its weight over the first variant's. By default 1, as the first one's.
-        containers: By default it serves the first variant's model itself, such as to compare routing strategies or instance types.
-        model: With ``containers``: by default as the endpoint's ``model``, which shares its role, if one is stated.
-        instance_type: By default what the first variant runs on.
-        core_dump: By default as the first variant's.
-        tps_per_instance: As for :class:`FurtherOptions`.
-        safety_factor: As for :class:`FurtherOptions`.
-        concurrency_per_instance: As for :class:`FurtherOptions`.
-        instances: As for :class:`FurtherOptions`.
-        scaling: As for :class:`FurtherOptions`.
-        routing: As for :class:`InstanceOptions`; by default the first variant's.
-        startup_health_check_timeout: As for :class:`InstanceOptions`; by default the first variant's.
-        model_data_download_timeout: As for :class:`InstanceOptions`; by default the first variant's.
-        instance_provision_timeout: As for :class:`InstanceOptions`; by default the first variant's.
-        volume_size_gib: As for :class:`InstanceOptions`; by default the first variant's, on its instance type.
-        inference_ami: As for :class:`InstanceOptions`; by default the first variant's, on its instance type.
-        ssm_access: As for :class:`InstanceOptions`; by default as the first variant.
-        capacity_reservation_arn: As for :class:`InstanceOptions`.
-
     Raises:
         ConfigurationError: LLE402, LLE404, LLE603, LLE604 and LLE896 for name, weight
             and throughput, LLE436 for ``model`` without ``containers``, LLE801 and
@@ -129,11 +108,20 @@ class FurtherVariant(FurtherOptions):
     """
 
     name: Annotated[str, Option(VARIANT_NAME)]
+    """Such as ``"challenger"``."""
     weight: Annotated[float, Option(VARIANT_WEIGHT)] = 1.0
+    """Its part of the requests is its weight over those of all variants. As a shadow: the part that
+    is copied is its weight over the first variant's. By default 1, as the first one's."""
     containers: Sequence[Container] = ()
+    """By default it serves the first variant's model itself, such as to compare routing strategies
+    or instance types."""
     model: ModelOptions | None = None
+    """With ``containers``: by default as the endpoint's ``model``, which shares its role, if one is
+    stated."""
     instance_type: InstanceType | str | Sequence[InstancePool] | None = None
+    """By default what the first variant runs on."""
     core_dump: CoreDump | None = None
+    """By default as the first variant's."""
 
     def _rules(self) -> Iterator[Finding]:
         """A model is made of containers."""

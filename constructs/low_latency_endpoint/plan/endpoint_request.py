@@ -50,23 +50,6 @@ _GENERATIVE = ("vllm", "sglang", "tgi", "-lmi", "tensorrtllm", "llama", "llm")
 class EndpointRequest(LoadOptions):
     """The load, the client zones and the instances: all that :func:`.latency_plan.make_plan` reads.
 
-    Args:
-        client_zones: Zone IDs or zone names in which callers run; 2 to 16.
-        serving: The variant's instance types, and what they serve.
-        routing: Your routing strategy. Default: the rule's.
-        warm_up_requests: Fewest requests of a warm-up; 0 for none. Default: enough to reach every worker.
-        metrics_server: Whose metrics the container publishes, vllm or sglang. Default: read from the images' names.
-        share: The part of the endpoint's traffic that throughput is. Default: all of it.
-        warm_up_bytes: Size of the warm-up's largest payload, which callers' requests are assumed to have if payload_bytes is not stated.
-        canary_bytes: Size of the canary's payload; None without a canary.
-        alarm_window: What is stated of the periods of the alarms. Default: the rate decides.
-        error_limit: When the alarm on server errors goes off; None without one.
-        slow_limit: What the alarms on slow requests hold them to; None without one.
-        period_objective: What a service level objective holds the periods to; None without one.
-        least_first_tokens: First tokens in five minutes below which no alarm on tokens goes off.
-        deployment: How a new version takes over. Default: a canary, or all at once on Inf1.
-        private_dns: Whether the interface endpoint answers the runtime's own name; None where nobody says it. Default: yes.
-
     Raises:
         ConfigurationError: ``LLE1xx`` for zones, ``LLE432`` and ``LLE433`` for pools, ``LLE807`` for
             values of another kind, ``LLE809`` for tokens of an answer that is not streamed,
@@ -77,20 +60,38 @@ class EndpointRequest(LoadOptions):
     """
 
     client_zones: Sequence[str]
+    """Zone IDs or zone names in which callers run; 2 to 16."""
     serving: Serving
+    """The variant's instance types, and what they serve."""
     routing: RoutingStrategy | None = None
+    """Your routing strategy. Default: the rule's."""
     warm_up_requests: Annotated[int | None, Option(WARM_UP_REQUESTS, planned=True)] = None
+    """Fewest requests of a warm-up; 0 for none. Default: enough to reach every worker."""
     metrics_server: Annotated[str | None, Option(METRICS_OF_SERVER)] = None
+    """Whose metrics the container publishes, vllm or sglang. Default: read from the images' names.
+    """
     share: VariantShare | None = None
+    """The part of the endpoint's traffic that throughput is. Default: all of it."""
     warm_up_bytes: int | None = None
+    """Size of the warm-up's largest payload, which callers' requests are assumed to have if
+    payload_bytes is not stated."""
     canary_bytes: int | None = None
+    """Size of the canary's payload; None without a canary."""
     alarm_window: WindowOptions = WindowOptions()
+    """What is stated of the periods of the alarms. Default: the rate decides."""
     error_limit: ErrorLimit | None = ErrorLimit()
+    """When the alarm on server errors goes off; None without one."""
     slow_limit: SlowLimit | None = None
+    """What the alarms on slow requests hold them to; None without one."""
     period_objective: PeriodObjective | None = None
+    """What a service level objective holds the periods to; None without one."""
     least_first_tokens: int = 20
+    """First tokens in five minutes below which no alarm on tokens goes off."""
     deployment: DeploymentPolicy | None = None
+    """How a new version takes over. Default: a canary, or all at once on Inf1."""
     private_dns: bool | None = True
+    """Whether the interface endpoint answers the runtime's own name; None where nobody says it.
+    Default: yes."""
 
     @property
     def request_size(self) -> RequestSize | None:

@@ -60,14 +60,7 @@ _WEIGHT = Touched((CONFIGURATION,), ("scaling", "alarm_windows", *FLEET))
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherSettings(FurtherOptions):
-    """What variants and a shadow have alike; what they leave out is the first variant's.
-
-    Args:
-        containers: The containers of its own model. Default: the first variant's model.
-        hugging_face: Instead of containers: its own model from the Hugging Face Hub.
-        inference_mode: How its own containers work together, as for the endpoint.
-        instance_type: Instance type. Default: the first variant's.
-    """
+    """What variants and a shadow have alike; what they leave out is the first variant's."""
 
     containers: Annotated[
         Sequence[ContainerSettings],
@@ -76,17 +69,21 @@ class FurtherSettings(FurtherOptions):
             touches=Touched((MODEL,), ("further",)),
         ),
     ] = ()
+    """The containers of its own model. Default: the first variant's model."""
     hugging_face: Annotated[
         HuggingFaceSettings | None,
         Option(example={"model": "Qwen/Qwen3-8B"}, touches=Touched((MODEL,), ("further",))),
     ] = None
+    """Instead of containers: its own model from the Hugging Face Hub."""
     inference_mode: Annotated[
         str | None, Option(limits.INFERENCE_MODE, "Serial", touches=Touched((MODEL,)))
     ] = None
+    """How its own containers work together, as for the endpoint."""
     instance_type: Annotated[
         str | None,
         Option(limits.INSTANCE_TYPE, "ml.g6.xlarge", touches=Touched((VARIANT,), OF_FURTHER)),
     ] = None
+    """Instance type. Default: the first variant's."""
 
     def _rules_of_model(self) -> Iterator[Finding]:
         """Containers of its own fit together."""
@@ -102,31 +99,27 @@ class FurtherSettings(FurtherOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class VariantSettings(FurtherSettings):
-    """A further production variant.
-
-    Args:
-        weight: Share of the requests relative to the other variants; with 0 only calls with its name as TargetVariant reach it. Default: 1.
-    """
+    """A further production variant."""
 
     weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 1, touches=_WEIGHT)] = 1.0
+    """Share of the requests relative to the other variants; with 0 only calls with its name as
+    TargetVariant reach it. Default: 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShadowSettings(FurtherSettings):
-    """A shadow variant.
-
-    Args:
-        name: Name of the variant.
-        share: Share of the requests to copy. It becomes a weight; AWS describes only equal weights, which copy all. Default: 1.
-    """
+    """A shadow variant."""
 
     name: Annotated[
         str, Option(limits.VARIANT_NAME, "candidate", touches=Touched((VARIANT,), OF_FURTHER))
     ]
+    """Name of the variant."""
     share: Annotated[
         float,
         Option(SHADOW_SHARE, 0.5, touches=Touched((CONFIGURATION,), ("alarm_windows", *FLEET))),
     ] = 1.0
+    """Share of the requests to copy. It becomes a weight; AWS describes only equal weights, which
+    copy all. Default: 1."""
 
 
 @dataclass(frozen=True)
@@ -197,25 +190,7 @@ def variants_and_first(endpoint: EndpointSettings) -> Iterator[Running]:
 class EndpointSettings(
     InstanceOptions, ModelOptions, ConfigurationOptions, EndpointOptions, LoadOptions
 ):
-    """One endpoint: its production variant, and further ones beside it.
-
-    Args:
-        containers: The containers, one or several (up to 15). Needed unless hugging_face is given.
-        hugging_face: Instead of containers: a model of the Hugging Face Hub, pinned with low-latency pin. It and the instance type determine image, environment and timeouts.
-        instance_type: Instance type of the variant. With instance_pools: the slowest, which the plan sizes for.
-        instance_pools: Instance types of the first variant, tried by priority: if AWS has no capacity for one, the next serves. Default: instance_type alone.
-        variant_name: Name of the production variant. Default: primary.
-        variant_weight: Share of the requests relative to the variants. Default: 1.
-        variants: Additional production variants by name, which share the requests by weight: an A/B test. Default: none.
-        shadow: A variant that gets copies of the requests; callers never see its answers. Not with variants. Default: none.
-        alarms: Thresholds of the alarms. Default: the plan's, from the latency target.
-        dashboard: Make a CloudWatch dashboard. Default: true.
-        warm_up: Send test requests after each deployment. Default: off; it needs a payload.
-        canary: Send a request a minute from each client zone to measure the path of its callers, with alarms. Default: off; it needs a payload, which warm_up may have.
-        role_arn: Execution role of the model. Default: a new role with the least privilege.
-        core_dump: Where core dumps go. Default: nowhere.
-        kms_key_arn: KMS key for the instances' EBS volumes. Default: AWS's key.
-    """
+    """One endpoint: its production variant, and further ones beside it."""
 
     containers: Annotated[
         Sequence[ContainerSettings],
@@ -229,6 +204,7 @@ class EndpointSettings(
             touches=Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
         ),
     ] = ()
+    """The containers, one or several (up to 15). Needed unless hugging_face is given."""
     hugging_face: Annotated[
         HuggingFaceSettings | None,
         Option(
@@ -236,6 +212,8 @@ class EndpointSettings(
             touches=Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
         ),
     ] = None
+    """Instead of containers: a model of the Hugging Face Hub, pinned with low-latency pin. It and
+    the instance type determine image, environment and timeouts."""
     instance_type: Annotated[
         str,
         Option(
@@ -244,6 +222,7 @@ class EndpointSettings(
             touches=Touched((VARIANT,), ("inference_ami", *FLEET)),
         ),
     ]
+    """Instance type of the variant. With instance_pools: the slowest, which the plan sizes for."""
     instance_pools: Annotated[
         Sequence[PlannedPool],
         Option(
@@ -254,18 +233,26 @@ class EndpointSettings(
             touches=Touched((VARIANT,), ("alarms", "volume_key", "inference_ami", *FLEET)),
         ),
     ] = ()
+    """Instance types of the first variant, tried by priority: if AWS has no capacity for one, the
+    next serves. Default: instance_type alone."""
     variant_name: Annotated[
         str, Option(limits.VARIANT_NAME, "primary", touches=Touched((VARIANT,)))
     ] = "primary"
+    """Name of the production variant. Default: primary."""
     variant_weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 9, touches=_WEIGHT)] = 1.0
+    """Share of the requests relative to the variants. Default: 1."""
     variants: Annotated[
         Mapping[Annotated[str, Option(limits.VARIANT_NAME)], VariantSettings],
         Option(example={"challenger": {"weight": 1, "routing": "random"}}),
     ] = field(default_factory=dict)
+    """Additional production variants by name, which share the requests by weight: an A/B test.
+    Default: none."""
     shadow: Annotated[
         ShadowSettings | None,
         Option(example={"name": "candidate", "share": 0.5, "instance_type": "ml.g6.xlarge"}),
     ] = None
+    """A variant that gets copies of the requests; callers never see its answers. Not with variants.
+    Default: none."""
     alarms: Annotated[
         AlarmOptions,
         Option(
@@ -275,28 +262,36 @@ class EndpointSettings(
             ),
         ),
     ] = field(default_factory=AlarmOptions)
+    """Thresholds of the alarms. Default: the plan's, from the latency target."""
     dashboard: Annotated[bool, Option(touches=Touched((DASHBOARD,)))] = True
+    """Make a CloudWatch dashboard. Default: true."""
     warm_up: Annotated[
         WarmUpOptions | None,
         Option(
             example={"payload": {"data": {"inputs": "I like you."}}}, touches=Touched((WARM_UP,))
         ),
     ] = None
+    """Send test requests after each deployment. Default: off; it needs a payload."""
     canary: Annotated[
         CanaryOptions | None,
         Option(example={"longest_connect": "10ms"}, touches=Touched((CANARY,))),
     ] = None
+    """Send a request a minute from each client zone to measure the path of its callers, with
+    alarms. Default: off; it needs a payload, which warm_up may have."""
     role_arn: Annotated[
         str | None,
         Option(ROLE_ARN, "arn:aws:iam::123456789012:role/model-role", touches=Touched((MODEL,))),
     ] = None
+    """Execution role of the model. Default: a new role with the least privilege."""
     core_dump: Annotated[
         CoreDump | None,
         Option(example={"s3": "s3://my-bucket/core-dumps/"}, touches=Touched((CONFIGURATION,))),
     ] = None
+    """Where core dumps go. Default: nowhere."""
     kms_key_arn: Annotated[
         str | None, Option(KMS_KEY_ARN, KMS_KEY_EXAMPLE, touches=Touched(planned=("volume_key",)))
     ] = None
+    """KMS key for the instances' EBS volumes. Default: AWS's key."""
 
     def _rules_of_model(self) -> Iterator[Finding]:
         """The containers fit together."""

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from ..errors import MOST_SHOWN, ConfigurationError, ErrorRule, did_you_mean
 from ..errors.findings import Finding, Place, finding, shown
-from ..options.option import Options, read
+from ..options.option import Options, first_paragraph, read, texts_of
 from ..options.rules import MISSING_SETTING, NOT_A_CHOICE, UNKNOWN_SETTING, WRONG_KIND
 
 
@@ -204,7 +204,8 @@ def _translated(
     if kind == "extra_forbidden":
         return _unknown(cls, name, suggest)
     if kind == "missing":
-        return _missing(name, field, cls.makes.left_out.get(name, ""))
+        meaning = _meaning(cls, field) if field else ""
+        return _missing(name, field, meaning, cls.makes.left_out.get(name, ""))
     if kind in ("literal_error", "enum"):
         choices = context.get("expected", "").replace("'", "").replace(" or ", ", ").split(", ")
         choices = [{"True": "true", "False": "false"}.get(choice, choice) for choice in choices]
@@ -220,7 +221,7 @@ def _translated(
         return NOT_A_CHOICE.error(
             got=given, allowed=", ".join(filter(None, [*choices, other])), fix=fix
         )
-    allowed = _KINDS.get(kind, field.description or "" if field else "")
+    allowed = _KINDS.get(kind) or (_meaning(cls, field) if field else "")
     fix = ""
     if kind.startswith("bool") and isinstance(got, str):
         switch = _SWITCHES.get(got.lower())
@@ -258,15 +259,18 @@ def _example(cls: type[SettingsModel]) -> str:
     return ""
 
 
-def _missing(name: str, field: FieldInfo | None, left_out: str) -> ConfigurationError:
+def _meaning(cls: type[SettingsModel], field: FieldInfo) -> str:
+    """What the option says of itself."""
+    [name] = [name for name, each in cls.model_fields.items() if each is field]
+    return first_paragraph(texts_of(cls.makes).get(name, ""))  # type: ignore[arg-type]
+
+
+def _missing(name: str, field: FieldInfo | None, meaning: str, left_out: str) -> ConfigurationError:
     examples = (field.examples or []) if field else []
     fix = f"Add {name}" + (f", such as {name}: {_inline(examples[0])}." if examples else ".")
     fix += f" {left_out}" if left_out else ""
     return MISSING_SETTING.error(
-        got="nothing",
-        allowed=(field.description if field else "") or "a value",
-        what=f"{name} is missing or empty",
-        fix=fix,
+        got="nothing", allowed=meaning or "a value", what=f"{name} is missing or empty", fix=fix
     )
 
 

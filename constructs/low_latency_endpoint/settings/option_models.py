@@ -28,7 +28,15 @@ from pydantic_core import CoreSchema, core_schema
 from ..errors import ConfigurationError
 from ..facts.durations import TEXT_PATTERN, duration_of_text, in_unit_of
 from ..facts.limit_kinds import Choice, Limit, Pattern
-from ..options.option import Declared, Lasting, Option, Options, alternatives, options_of
+from ..options.option import (
+    Declared,
+    Lasting,
+    Option,
+    Options,
+    alternatives,
+    first_paragraph,
+    options_of,
+)
 from ..options.rules import DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
 from ..options.yaml_source import WrittenFloat, WrittenInt
 from .model_base import BreachError, SettingsModel, breach
@@ -227,8 +235,7 @@ _MODELS: dict[type[Options], type[SettingsModel]] = {}
 def _model_of(group: type[Options]) -> type[SettingsModel]:
     stated = [option for option in options_of(group) if option.option is not None]
     made: dict[str, Any] = {each.name: _setting(each) for each in stated}
-    text, _, _ = cleandoc(group.__doc__ or "").partition("\n\nArgs:")
-    summary = text.partition("\n\nIn Python ")[0].replace("``", "`")
+    summary = first_paragraph(cleandoc(group.__doc__ or "")).replace("``", "`")
     model = create_model(group.__name__, __base__=SettingsModel, __doc__=summary, **made)
     model.makes = group
     written = (
@@ -258,8 +265,11 @@ def _setting(declared: Declared) -> tuple[Any, Any]:
     if option.schema is not None:
         kind = Annotated[kind, WithJsonSchema(dict(option.schema))]
     examples = None if option.example is None else [option.example]
-    described: Any = {"description": declared.text_in_file, "examples": examples}
-    described["alias"] = option.key or None
+    described: Any = {"examples": examples, "alias": option.key or None}
+    # Read from the sources, so only for a schema.
+    described["json_schema_extra"] = lambda schema: schema.update(
+        {"description": declared.text_in_file} if declared.text else {}
+    )
     if declared.default is MISSING:
         return kind, Field(**described)
     shown = declared.default

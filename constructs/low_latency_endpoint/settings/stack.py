@@ -222,51 +222,56 @@ __all__ = ["Settings", "region_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Options):
-    """One stack: shared network and PrivateLink, and one or several endpoints.
-
-    Args:
-        stack_name: Name of the CloudFormation stack. Default: LowLatencyEndpoint.
-        region: Region to deploy to. Default: that of the AWS CLI's profile.
-        account: Account to deploy to, twelve digits in quotes. Default: that of the AWS CLI's profile.
-        client_zones: Where the callers run: everything else goes into the same zones.
-        network: The VPC. Default: a new one with one isolated subnet in each client zone.
-        private_link: How callers reach SageMaker Runtime. Default: a new interface endpoint with private DNS in the client zones, open to the VPC.
-        parameters: Prefix of SSM parameters for callers: endpoint-name, url, zonal-url/<zone> and client-settings of each endpoint, such as /low-latency/sentiment/url. Default: none; the stack's outputs have the same values.
-        alarm_topic_arn: SNS topic that the alarms notify. Default: none.
-        safeguards: Key, log retention and roles for all resources of the stacks. Default: AWS's keys, short retentions, separate roles.
-        tags: Tags for every resource of the stack, up to 50.
-        prices: Prices in US dollars; they do not change the stack. file: the file that low-latency prices wrote. Your own prices override it, such as an hour of an instance type, or of interface_endpoint in one zone; the example is invented. Default: AWS's list prices that this library has, none of instance types.
-        endpoints: The endpoints, by a key of your choice, which is the construct's id. They share the network and the interface endpoint.
-    """
+    """One stack: shared network and PrivateLink, and one or several endpoints."""
 
     stack_name: Annotated[str, Option(STACK_NAME, "LowLatencyEndpoint")] = "LowLatencyEndpoint"
+    """Name of the CloudFormation stack. Default: LowLatencyEndpoint."""
     region: Annotated[str | None, Option(limits.REGION, "us-east-1")] = None
+    """Region to deploy to. Default: that of the AWS CLI's profile."""
     account: Annotated[str | None, Option(limits.ACCOUNT, "123456789012")] = None
+    """Account to deploy to, twelve digits in quotes. Default: that of the AWS CLI's profile."""
     client_zones: Annotated[ClientZones, Option(example={"ids": ["use1-az1", "use1-az2"]})]
+    """Where the callers run: everything else goes into the same zones."""
     network: Annotated[NetworkOptions, Option(example={"vpc_id": "vpc-0123456789abcdef0"})] = field(
         default_factory=NetworkOptions
     )
+    """The VPC. Default: a new one with one isolated subnet in each client zone."""
     private_link: Annotated[
         PrivateLinkOptions, Option(example={"allow_cidrs": ["10.0.0.0/16"]})
     ] = field(default_factory=PrivateLinkOptions)
+    """How callers reach SageMaker Runtime. Default: a new interface endpoint with private DNS in
+    the client zones, open to the VPC."""
     parameters: Annotated[str | None, Option(limits.PARAMETER_PREFIX, "/low-latency")] = None
+    """Prefix of SSM parameters for callers: endpoint-name, url, zonal-url/<zone> and
+    client-settings of each endpoint, such as /low-latency/sentiment/url. Default: none; the stack's
+    outputs have the same values."""
     alarm_topic_arn: Annotated[
         str | None, Option(TOPIC_ARN, "arn:aws:sns:us-east-1:123456789012:on-call")
     ] = None
+    """SNS topic that the alarms notify. Default: none."""
     safeguards: Annotated[Safeguards, Option(example={"log_retention_days": 365})] = field(
         default_factory=Safeguards
     )
+    """Key, log retention and roles for all resources of the stacks. Default: AWS's keys, short
+    retentions, separate roles."""
     tags: Annotated[
         Mapping[str, str], Option(limits.TAG_VALUE, {"team": "nlp"}, keys=limits.TAG_KEY)
     ] = field(default_factory=dict)
+    """Tags for every resource of the stack, up to 50."""
     prices: Annotated[
         Mapping[str, Price],
         Option(example={"file": "prices-us-east-1.csv", "ml.m5.12xlarge": 1.0}, keys=PRICED_ITEM),
         *PRICES,
     ] = field(default_factory=dict)
+    """Prices in US dollars; they do not change the stack. file: the file that low-latency prices
+    wrote. Your own prices override it, such as an hour of an instance type, or of
+    interface_endpoint in one zone; the example is invented. Default: AWS's list prices that this
+    library has, none of instance types."""
     endpoints: Annotated[
         Mapping[str, EndpointSettings], Option(example={"sentiment": "..."}, keys=ENDPOINT_KEY)
     ]
+    """The endpoints, by a key of your choice, which is the construct's id. They share the network
+    and the interface endpoint."""
 
     def _rules_of_region(self) -> Iterator[Finding]:
         """All client zones lie in the stack's region; without one, in that of the first zone."""
