@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.options.option import Declared, options_of, read
 from low_latency_endpoint.options.scaling import (
     CapacityStep,
     InstanceCounts,
@@ -312,3 +313,17 @@ def test_a_fixed_fleet_has_none_of_what_a_policy_would_do(given: dict[str, Any])
 )
 def test_durations_are_whole_seconds(stated: timedelta | None, seconds: int | None) -> None:
     assert whole_seconds(stated) == seconds
+
+
+@pytest.mark.parametrize(
+    "option",
+    [each for each in options_of(ScalingOptions) if each.name not in ("enabled", "keep_counts")],
+    ids=lambda each: each.name,
+)
+def test_nothing_is_dropped_in_silence_where_nothing_scales(option: Declared) -> None:
+    """Also of an option that somebody adds, whatever its name."""
+    stated = {option.name: True} if option.option.example is None else {}
+    stated = stated or {option.name: option.option.example}
+    _, found = read(ScalingOptions, {"enabled": False, **stated})
+    told = [place for place, error in found if error.code == "LLE629"]
+    assert told == [(option.name,)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -14,13 +16,25 @@ from rich.console import Console
 from low_latency_endpoint import DeploymentPolicy
 from low_latency_endpoint.cli.plan_changes import compared
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.options.option import Effect
+from low_latency_endpoint.options.option import Effect, Options, Touched, groups_in, options_of
+from low_latency_endpoint.plan.plan import ScalingPolicy
 from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
 from low_latency_endpoint.report.terminal import drawn
 from low_latency_endpoint.settings import Settings, load_settings, parse_settings
-from low_latency_endpoint.settings.endpoint import container_id
+from low_latency_endpoint.settings.endpoint import (
+    EndpointSettings,
+    ShadowSettings,
+    VariantSettings,
+    container_id,
+)
+from low_latency_endpoint.settings.update import endpoint_changes, endpoint_fields
 from low_latency_endpoint.settings.update.comparison import compare, policy_words
-from low_latency_endpoint.settings.update.endpoint_fields import both_texts, differences, value_text
+from low_latency_endpoint.settings.update.endpoint_fields import (
+    both_texts,
+    differences,
+    touched_at,
+    value_text,
+)
 from low_latency_endpoint.settings.update.revisions import is_file_name
 from tools.fuzzing.agreement import folder_of_files, text_of
 from tools.fuzzing.cases import settings_values
@@ -106,3 +120,57 @@ def test_the_words_of_a_difference() -> None:
 def test_what_is_a_file_and_no_revision() -> None:
     names = ("old.yaml", "./old", "/dev/stdin", "origin/main", "v1...")
     assert [is_file_name(each) for each in names] == [True, True, True, False, False]
+
+
+SETTINGS = """
+client_zones: {{ids: [use1-az1, use1-az2]}}
+endpoints:
+  a:
+    containers: [{{image: {{uri: example/image:1}}}}]
+    instance_type: ml.m5.xlarge
+    latency: {{p99: {}}}
+"""
+
+
+def test_a_setting_without_a_stated_effect_is_not_said_to_do_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endpoint_changes, "touched_by", lambda stated: Touched())
+    before, after = (parse_settings(SETTINGS.format(target)) for target in ("200ms", "300ms"))
+    comparison = compare(before, after)
+    [difference] = comparison.differences
+    [consequence] = difference.consequences
+    assert consequence.text == "no effect is stated for this setting: see cdk diff"
+    assert comparison.outcomes["a"].effect is Effect.NOT_KNOWN
+
+
+def settings_of(group: type[Options], place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The place of each setting that holds a value."""
+    for each in options_of(group):
+        below = groups_in(each.kind)
+        if each.option is not None and below:
+            yield from settings_of(below[0], (*place, each.name))
+        elif each.option is not None:
+            yield (*place, each.name)
+
+
+@pytest.mark.parametrize("group", [EndpointSettings, VariantSettings, ShadowSettings])
+def test_every_setting_states_its_effect(group: type[Options]) -> None:
+    silent = [
+        ".".join(place) for place in settings_of(group) if touched_at(place, group) == Touched()
+    ]
+    assert not silent, (
+        "say in its Option what a change of it does: touches=Touched((CONFIGURATION,))"
+    )
+
+
+def test_what_a_policy_of_scaling_says_is_compared() -> None:
+    """Whatever a field of it is called, a change of it is one of the policy."""
+    policy = ScalingPolicy("Invocations", 100.0, 60, 300)
+    for name in ScalingPolicy._fields:
+        other = policy._replace(**{name: 7})
+        first, second = (
+            endpoint_fields._scaling(SimpleNamespace(scaling=each))  # type: ignore[arg-type]
+            for each in (policy, other)
+        )
+        assert first != second, name

@@ -154,7 +154,9 @@ def with_value(endpoint: dict[str, Any], place: str, value: Any) -> dict[str, An
 
 
 def test_every_planned_option_is_changed_here() -> None:
-    assert planned_options() == {*CHANGES, *READ_ELSEWHERE}
+    assert planned_options() == {*CHANGES, *READ_ELSEWHERE}, (
+        "add another value of the option to CHANGES, or to READ_ELSEWHERE who reads it"
+    )
 
 
 @pytest.mark.parametrize("option", CHANGES)

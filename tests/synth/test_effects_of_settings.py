@@ -706,9 +706,10 @@ def test_the_effect_of_a_setting_is_that_of_its_templates(
     least = "IN_PLACE" if all(each.endpoint == "" for each in comparison.differences) else "NOTHING"
     of_endpoints = {key: _at_least(effect, least) for key, effect in of_endpoints.items()}
     said = {key: _at_least(each.effect.name, least) for key, each in comparison.outcomes.items()}
-    assert (comparison.effect.name, said) == (whole, of_endpoints), comparison.to_dict()[
-        "differences"
-    ]
+    assert (comparison.effect.name, said) == (whole, of_endpoints), (
+        "plan --against says another effect than the templates show: state the option's in "
+        f"touches= of its Option (options/): {comparison.to_dict()['differences']}"
+    )
     for old, new in ((was, now), (now, was)):
         assert not narrowed(old, new) or change.keys() & TO_NARROW
         assert not shared_by_an_update(old, new) or effects_of(old, new)[0] == "REFUSED"
@@ -761,7 +762,7 @@ def test_every_setting_of_the_schema_has_a_case() -> None:
         if not GROUP_OF_VARIANT.match(leaf)
         if not any(re.fullmatch(pattern(leaf), path) for path in tried)
     }
-    assert not missing
+    assert not missing, "add a change of it to OF_ENDPOINTS under its effect, or to SHARED"
 
 
 def pattern(leaf: str) -> str:

@@ -25,7 +25,7 @@ from ..facts.rules import (
 from ..facts.scaling_steps import STEP_CHANGE
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
-from .option import Option, Options, Touched
+from .option import Option, Options, Touched, options_of
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 if TYPE_CHECKING:
@@ -350,17 +350,6 @@ class ScalingSteps(Options):
         return f"{', '.join(parts)} requests {what} per instance on"
 
 
-_OF_POLICIES = (
-    "invocations_target",
-    "concurrency_target",
-    "scale_in_cooldown",
-    "scale_out_cooldown",
-    "instance_start",
-    "schedule",
-    "steps",
-)
-
-
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ScalingOptions(Options):
@@ -463,7 +452,9 @@ class ScalingOptions(Options):
                 got="keep_counts: false without enabled: false",
                 allowed="keep_counts: true, or enabled: false beside it",
             )
-        for name in () if self.enabled else _OF_POLICIES:
+        kept = ("enabled", "keep_counts")  # what a fleet may say that does not scale
+        names = [option.name for option in options_of(ScalingOptions) if option.name not in kept]
+        for name in () if self.enabled else names:
             if self._states(name):
                 yield finding(
                     SCALING_IS_OFF,

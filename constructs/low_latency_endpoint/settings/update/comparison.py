@@ -28,6 +28,7 @@ from ..stack import Settings, region_of
 from ..stack_parts import stack_cost
 from ..variant_plans import plan_endpoint, planned_variants
 from .endpoint_changes import (
+    UNSTATED,
     difference,
     differences_of_endpoint,
     lock_warnings,
@@ -311,7 +312,7 @@ def _together(
     }
 
     def after_all(difference: SettingDifference, each: Consequence) -> Consequence:
-        if each.effect is Effect.NOTHING:
+        if each.effect is Effect.NOTHING or each.text == UNSTATED.text:
             return each
         if moved:
             if difference.path in ("stack_name", "region", "account") or each.effect is Effect.NEW:

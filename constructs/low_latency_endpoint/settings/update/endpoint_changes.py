@@ -195,6 +195,7 @@ def _names(paths: Sequence[str]) -> str:
 
 
 _AS_PLANNED = Consequence(Effect.NOTHING, "the plan comes out the same")
+UNSTATED = Consequence(Effect.NOT_KNOWN, "no effect is stated for this setting: see cdk diff")
 
 
 def differences_of_endpoint(
@@ -235,7 +236,8 @@ def differences_of_endpoint(
             if name in together or _changes_alone(before, alone[stated.place], key, name)
         ]
         effects += _follows(before, after, key, names)
-        yield difference(key, stated, tuple(effects) or (_AS_PLANNED,))
+        by_default = UNSTATED._replace(endpoints=(key,)) if touched == Touched() else _AS_PLANNED
+        yield difference(key, stated, tuple(effects) or (by_default,))
 
 
 def _other_pin(

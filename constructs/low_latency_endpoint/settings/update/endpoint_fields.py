@@ -360,12 +360,11 @@ def _scaling(plan: Plan) -> dict[str, Any]:
     policy = plan.scaling
     if policy is None:
         return {}
-    return {
-        "metric": policy.metric,
-        "target": policy.target,
-        "scale-out cooldown": timedelta(seconds=policy.scale_out_seconds),
-        "scale-in cooldown": timedelta(seconds=policy.scale_in_seconds),
-    }
+    values = policy._asdict()
+    for name in ("scale_out", "scale_in"):
+        cooldown = timedelta(seconds=values.pop(f"{name}_seconds"))
+        values[f"{name.replace('_', '-')} cooldown"] = cooldown
+    return values
 
 
 def _schedule(plan: Plan) -> dict[str, str]:
