@@ -27,6 +27,9 @@ def settings(shared: dict[str, Any] | None = None, **changes: Any) -> str:
     return yaml.safe_dump(values, sort_keys=False)
 
 
+NEW_NAME = settings(endpoint_name="mood")
+
+
 class Answer(NamedTuple):
     code: int
     out: str

@@ -48,6 +48,8 @@ class Job:
             "github.event.pull_request.head.sha": self.head,
             "github.event.pull_request.number": "7",
             "github.repository": "octocat/endpoints",
+            "github.run_id": "99",
+            "github.server_url": "https://github.example",
             "github.token": TOKEN,
         }
         self.environment = {
@@ -123,13 +125,20 @@ def job(checkout: Checkout, tmp_path: Path) -> Job:
     return Job(checkout, tmp_path)
 
 
-def test_it_says_what_it_found(job: Job) -> None:
+def test_a_replacement_fails_it_unless_the_team_chose_otherwise(job: Job) -> None:
     done = job.run(CHECK)
+    assert (done.returncode, job.outputs["verdict"]) == (0, "failed")
+    assert "It fails on: `mistakes`, `refused`, `replacement`, `deletion`." in job.markdown
+
+
+def test_it_says_what_it_found(job: Job) -> None:
+    done = job.run(CHECK, fail_on="refused")
     assert done.returncode == 0, done.stderr
     assert job.outputs["verdict"] == "passed"
     assert set(job.outputs) == set(ACTION["outputs"])
     assert job.markdown.startswith(f"{MARKER}\n**low-latency plan**")
     assert "**:x: replaced: sentiment: mood comes up beside" in job.markdown
+    assert "\nThe check passes. " in job.markdown  # and no mark says that all is well
     assert (job.folder / "summary.md").read_text(encoding="utf-8") == job.markdown
     assert job.run(VERDICT).returncode == 0
 
@@ -195,6 +204,28 @@ def test_the_comment_is_made_once_and_renewed(job: Job) -> None:
     assert job.run(COMMENT).returncode == 0
     path = "repos/octocat/endpoints/issues/comments/12"
     assert job.asked[1] == ["api", "--silent", "-X", "PATCH", path, "-F", f"body=@{file}"]
+
+
+@pytest.mark.parametrize("ended", ["in its check", "in its installation"])
+def test_after_an_error_no_former_comment_says_that_it_passes(job: Job, ended: str) -> None:
+    if ended == "in its check":
+        assert job.run(CHECK, base="no-such-branch").returncode != 0
+    job.environment["COMMENTS"] = "12\n"
+    assert job.run(COMMENT).returncode == 0
+    file = job.folder / "runner/low-latency-pull-request.md"
+    path = "repos/octocat/endpoints/issues/comments/12"
+    assert job.asked[1] == ["api", "--silent", "-X", "PATCH", path, "-F", f"body=@{file}"]
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith(f"{MARKER}\n**low-latency plan**: :x: ")
+    assert f"judges nothing of {job.head[:10]}." in text
+    assert "(https://github.example/octocat/endpoints/actions/runs/99)" in text
+    assert "passes" not in text
+    assert (job.folder / "summary.md").read_text(encoding="utf-8") == text
+
+
+def test_the_comment_is_posted_after_an_error_too() -> None:
+    """A step without such a function runs only where all before it went well."""
+    assert COMMENT["if"].startswith("${{ !cancelled() && ")
 
 
 def test_a_token_that_only_reads_leaves_the_summary(job: Job) -> None:

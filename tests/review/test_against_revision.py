@@ -10,10 +10,9 @@ import pytest
 
 from low_latency_endpoint.settings.update.review import FAIL_ON, limit_of
 
-from .conftest import SHIPPED, Check, Checkout, settings
+from .conftest import NEW_NAME, SHIPPED, Check, Checkout, settings
 
 CHEAP = {"prices": {"ml.m5.12xlarge": 2, "interface_endpoint": 0.01}}
-NEW_NAME = settings(endpoint_name="mood")
 
 
 def named(stack: str, shared: dict[str, Any] | None = None) -> str:

@@ -40,6 +40,7 @@ _TONES: dict[Effect, Tone] = {
     Effect.IN_PLACE: "good",
     Effect.NOTHING: "soft",
 }
+_WORSE: tuple[Tone, ...] = ("soft", "good", "careful", "other", "bad")
 _READ_ONLY = (
     "Only settings, and the files that they name, were read: no code of either revision was run."
 )
@@ -53,12 +54,13 @@ def compared(
     limits: Sequence[FailsOn] = (),
 ) -> Document:
     """Two settings files: endpoints, cost, warnings, differences, plan."""
+    tone: Tone = "bad" if found else _tone(comparison)
     return Document(
         after,
-        [*_judged(found, limits), *_comparison_parts(comparison, before, after)],
+        [*_judged(found, limits, tone), *_comparison_parts(comparison, before, after)],
         f"against {before}",
         _headline(comparison),
-        _tone(comparison),
+        tone,
     )
 
 
@@ -77,10 +79,11 @@ def reviewed(
 ) -> Document:
     """All files of a revision, with the worst thing that happens first."""
     verdict, tone = _worst(reviews)
+    tone = "bad" if found else tone
     return Document(
         "low-latency plan",
         [
-            *_judged(found, limits),
+            *_judged(found, limits, tone),
             *(part for file_review in reviews for part in _measures(file_review)),
             *(
                 Section(file_review.path, [*_file_parts(file_review, against)])
@@ -94,12 +97,18 @@ def reviewed(
     )
 
 
-def _judged(found: Sequence[tuple[FailsOn, str]], limits: Sequence[FailsOn]) -> Iterator[Part]:
-    """Whether it passes; nothing where nobody asked and there are no mistakes."""
+def _judged(
+    found: Sequence[tuple[FailsOn, str]], limits: Sequence[FailsOn], tone: Tone
+) -> Iterator[Part]:
+    """Whether it passes; nothing where nobody asked and there are no mistakes.
+
+    It has the mark of success only where the whole change, by its ``tone``, has one too.
+    """
     if limits or found:
         chosen = ", ".join(f"`{each}`" for each in ("mistakes", *limits))
-        word, tone = ("fails", "bad") if found else ("passes", "good")
-        yield Sentence(f"The check {word}. It fails on: {chosen}.", tone)  # type: ignore[arg-type]
+        word = "fails" if found else "passes"
+        mark = tone if found or tone == "good" else ""
+        yield Sentence(f"The check {word}. It fails on: {chosen}.", mark)
     if found:
         yield Listed([Row(str(limit), text) for limit, text in found])
 
@@ -279,17 +288,30 @@ def _worst(reviews: Sequence[FileReview]) -> tuple[str, Tone]:
     """The worst thing that happens, in a line."""
     if wrong := [file_review.path for file_review in reviews if file_review.problems]:
         return f"Mistakes in {', '.join(wrong)}: nothing of it can be deployed", "bad"
-    worst = max(reviews, key=lambda file_review: file_review.effect)
-    tone = _TONES[worst.effect]
+    worst = max(reviews, key=_badness)
+    tone = _tone_of(worst)
     if worst.effect is Effect.NOTHING:
         return "Nothing that is deployed changes", "good"
     if worst.comparison is None:
         return f"{worst.effect.word}: {_without_another(worst)}", tone
-    tone = _tone(worst.comparison)
-    for key, outcome in worst.comparison.outcomes.items():
-        if outcome.effect is worst.effect:
-            return f"{outcome.effect.word}: {key}: {outcome.text}", tone
-    return f"{worst.effect.word}: {_headline(worst.comparison)}", tone
+    outcomes = worst.comparison.outcomes.items()
+    those = [(key, outcome) for key, outcome in outcomes if outcome.effect is worst.effect]
+    if not those:
+        return f"{worst.effect.word}: {_headline(worst.comparison)}", tone
+    of_doubt = [(key, outcome) for key, outcome in those if any(worst.comparison.lowered(key))]
+    key, outcome = [*of_doubt, *those][0]
+    return f"{outcome.effect.word}: {key}: {outcome.text}", tone
+
+
+def _badness(review: FileReview) -> tuple[int, Effect]:
+    return _WORSE.index(_tone_of(review)), review.effect
+
+
+def _tone_of(review: FileReview) -> Tone:
+    if review.comparison is not None:
+        return _tone(review.comparison)
+    tone = _TONES[review.effect]
+    return "careful" if tone == "good" and review.gained_warnings else tone
 
 
 def _without_another(review: FileReview) -> str:
