@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -278,11 +284,112 @@ def test_it_installs_its_own_commit(job: Job) -> None:
     job.cwd = job.folder
     done = job.run(INSTALL)
     assert done.returncode == 0, done.stderr
-    assert (job.folder / "said").read_text().splitlines() == [
-        "-I -m venv low-latency",
-        f"pip install --quiet --disable-pip-version-check {ROOT}",
+    first, *installs = (job.folder / "said").read_text().splitlines()
+    assert first == "-I -m venv low-latency"
+    quiet = "pip install --quiet --disable-pip-version-check"
+    assert installs == [
+        f"{quiet} --require-hashes --only-binary=:all: -r {ROOT}/requirements.txt",
+        f"{quiet} --no-index --no-deps --no-build-isolation {ROOT}",
     ]
     assert INSTALL["working-directory"] == "${{ runner.temp }}"
+
+
+def test_the_hashes_are_of_all_that_a_plan_and_the_build_need() -> None:
+    """Each requirement has one; the build backend is among them, as no index is asked for it."""
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", "")
+    lines = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    assert [line for line in lines if "--hash=sha256:" not in line] == []
+    pinned = {line.partition("==")[0] for line in lines}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    names = {re.split(r"[^\w.-]", each)[0].replace(".", "-") for each in needed}
+    assert names <= pinned
+
+
+@pytest.mark.nightly
+def test_a_plan_works_with_what_is_installed(job: Job) -> None:
+    """With pip and the index of this machine."""
+    runner = job.folder / "runner"
+    shutil.rmtree(runner)
+    runner.mkdir()
+    job.program("bin/python", f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n")
+    job.cwd = runner
+    installed = job.run(INSTALL)
+    assert installed.returncode == 0, installed.stderr
+    job.cwd = job.checkout.folder
+    assert job.run(CHECK).returncode == 0
+    assert "mood comes up beside" in job.markdown
+
+
+class Private(BaseHTTPRequestHandler):
+    """A server that asks for credentials and notes them."""
+
+    noted: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        given = self.headers.get("Authorization")
+        self.noted.append(given or "")
+        self.send_response(404 if given else 401)
+        self.send_header("WWW-Authenticate", "Basic")
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def private() -> Iterator[str]:
+    Private.noted.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Private) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("is_github", [True, False])
+def test_the_token_fetches_the_base_from_github_alone(
+    job: Job, private: str, is_github: bool
+) -> None:
+    """A checkout without credentials, of a repository that not everybody may read."""
+    job.checkout.git("remote", "add", "origin", f"{private}/octocat/endpoints")
+    if is_github:
+        job.known["github.server_url"] = private
+    job.environment |= {"no_proxy": "*", "GIT_CONFIG_GLOBAL": os.devnull}
+    done = job.run(CHECK, base="0" * 39 + "1")
+    assert done.returncode != 0
+    token = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
+    assert (f"Basic {token}" in Private.noted) == is_github
+    assert Private.noted[0] == ""
+
+
+def test_the_token_is_for_the_fetch_alone(job: Job) -> None:
+    job.program("runner/low-latency/bin/low-latency", '#!/bin/sh\nenv > "$NOTED"\n')
+    assert job.run(CHECK).returncode == 0
+    assert TOKEN not in Path(job.environment["NOTED"]).read_text(encoding="utf-8")
+
+
+_STEP = re.compile(r"^( *)- uses: actions/checkout@.*\n((?:\1  .*\n)*)", re.MULTILINE)
+
+
+def test_no_checkout_keeps_credentials() -> None:
+    """In no workflow, nor in one that a page shows: other steps, and files that they leave, have it."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    steps = {}
+    for name in listed.stdout.split("\0"):
+        path = ROOT / name
+        if name.startswith("tests/") or not path.is_file():
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        assert text.count("uses: actions/checkout") == len(_STEP.findall(text)), name
+        if found := _STEP.findall(text):
+            steps[name] = [below for _, below in found]
+    assert "docs/how-to/pull-request-check.md" in steps
+    for name, below in steps.items():
+        assert all("persist-credentials: false" in each for each in below), name
 
 
 def test_no_script_has_an_expression_in_it() -> None:
