@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import subprocess
 import sys
 from bisect import bisect_right
@@ -85,6 +88,23 @@ def test_the_command_that_makes_more_cases(tmp_path: Path) -> None:
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "3 files from seed 0" in ran.stdout
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_stops_the_command_leaves_its_tally(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "tools.fuzzing", "--count", "100000", "--seed", "7"]
+    command += ["--keep", str(tmp_path)]
+    often = {**os.environ, "FUZZ_EACH_SECONDS": "0"}
+    running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=often)
+    assert running.stdout is not None
+    with running, running.stdout:
+        assert running.stdout.readline().startswith("1 files from seed 7 in ")
+        running.send_signal(number)
+        told = running.stdout.read().splitlines()
+    assert re.match(r"stopped: \d+ files from seed 7 in \d+ s: .* 0 failed; ", told[-2])
+    assert told[-1].startswith("refused with ")
+    assert running.returncode == 130
 
 
 def test_a_stack_is_full_where_the_plan_says_so() -> None:
