@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from low_latency_endpoint import __version__
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.errors import ConfigurationError
+from tests.report.test_visible import HOSTILE, acting
 
 REPOSITORY = Path(__file__).parents[2]
 SHIPPED = str(REPOSITORY / "tests" / "sentiment.yaml")
@@ -68,6 +69,9 @@ def other(tmp_path: Path) -> str:
     assert "peak_tps: 1000" in text
     path.write_text(text.replace("peak_tps: 1000", "peak_tps: 2000"), encoding="utf-8")
     return str(path)
+
+
+HOSTILE_NAME = HOSTILE.replace("\0", "").encode("utf-8", "ignore").decode()
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
@@ -193,6 +197,25 @@ def test_usage_errors(low_latency: Run, arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "--settings", HOSTILE_NAME],
+        ["plan", "--settings", SHIPPED, HOSTILE_NAME],
+        ["plan", f"--{HOSTILE_NAME}"],
+        ["errors", HOSTILE_NAME],
+        [HOSTILE_NAME],
+        ["init", "--file", f"{HOSTILE_NAME}.txt"],
+        ["simulate", "--traffic-from", HOSTILE_NAME],
+    ],
+)
+def test_what_is_typed_acts_nowhere(low_latency: Run, arguments: list[str]) -> None:
+    done = low_latency(*arguments)
+    assert done.returncode == 2
+    assert acting(done.stdout) == acting(done.stderr) == []
+    assert "Traceback" not in done.stderr
+
+
 def test_schema_prints_the_committed_schema(low_latency: Run) -> None:
     committed = (REPOSITORY / "endpoint.schema.json").read_text(encoding="utf-8")
     assert low_latency("schema").stdout == committed
@@ -200,6 +223,7 @@ def test_schema_prints_the_committed_schema(low_latency: Run) -> None:
 
 def test_errors(low_latency: Run) -> None:
     one = low_latency("errors", "lle604").stdout
+    assert low_latency("errors", "LLE604\n").stdout == one
     assert one.startswith("LLE604: the safety factor is out of range\n")
     assert "https://docs.aws.amazon.com/" in one
     every = low_latency("errors").stdout.splitlines()

@@ -24,11 +24,13 @@ from . import (
     simulate,
     stage,
 )
-from .options import Command
+from .options import Command, Commands
+from .output import say
 from .process import interruptible
 
 app = typer.Typer(
     name="low-latency",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: readable at any width and when piped, and quicker
     pretty_exceptions_enable=False,
@@ -66,7 +68,7 @@ app.command(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"low-latency {__version__}")
+        say(f"low-latency {__version__}")
         raise typer.Exit
 
 

@@ -21,7 +21,7 @@ from .options import (
     grouped,
     option,
 )
-from .output import print_document, print_json, progress_on_terminal
+from .output import print_document, print_json, progress_on_terminal, say
 
 if TYPE_CHECKING:
     from ..operate.checking.checks import OnCheck, Report
@@ -110,7 +110,7 @@ def preflight(options: PreflightOptions, settings: SettingsFile = ENDPOINT_YAML)
             client,
             chosen,
             seconds=longest,
-            on_wait=lambda text: typer.echo(
+            on_wait=lambda text: say(
                 f"{text}: waiting up to {options.wait} for it to be InService", err=True
             ),
         )

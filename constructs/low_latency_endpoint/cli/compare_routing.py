@@ -98,7 +98,7 @@ def compare_routing(
     endpoint = sending.stated(meant)
     payloads, target = sending.payloads(endpoint), sending.target(endpoints[0], endpoint)
     from .compare_routing_view import ComparisonDisplay
-    from .output import print_document
+    from .output import print_document, say
 
     with ComparisonDisplay(quiet=results.json or markdown) as live:
         report = compared(
@@ -116,7 +116,7 @@ def compare_routing(
         write_text(results.output, report.to_json())
     results.said()
     if results.json:
-        typer.echo(report.to_json(), nl=False)
+        say(report.to_json(), nl=False)
     else:
         print_document(report.document(), markdown=markdown)
     if not report.valid:

@@ -11,6 +11,7 @@ from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.steps import Progress, StepResult
 from ..report.document import Part
 from ..report.numbers import readable
+from ..report.visible import visible
 from .live_display import LiveDisplay
 
 
@@ -27,10 +28,10 @@ class ComparisonDisplay(LiveDisplay):
         return Watch(self._second, self._pair, self._say)
 
     def _say(self, text: str) -> None:
-        self._now = Text(text, style="dim")
+        self._now = Text(visible(text), style="dim")
         if self._live is not None:
             if text.startswith("Warning"):  # stays when the rest has gone
-                self._console.print(Text(text, style="yellow"))
+                self._console.print(Text(visible(text), style="yellow"))
             self._show()
         else:
             self._line(text)

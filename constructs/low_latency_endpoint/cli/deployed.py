@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from .options import Json, Markdown, Profile, Region
-from .output import print_document, print_json, progress_on_terminal
+from .output import print_document, print_json, progress_on_terminal, say
 
 if TYPE_CHECKING:
     from ..account.calls import Unknown
@@ -65,7 +65,7 @@ def list_(
         missing = [asdict(each) for each in unknown]
         print_json({"region": found_in, "endpoints": told, "unknown": missing})
     elif not found:
-        typer.echo(f"This library has deployed no endpoint in {found_in}.")
+        say(f"This library has deployed no endpoint in {found_in}.")
     else:
         print_document(_document(found), markdown=markdown)
     if unknown:

@@ -22,7 +22,7 @@ from .options import (
     grouped,
     option,
 )
-from .output import print_document, print_json, progress_on_terminal
+from .output import print_document, print_json, progress_on_terminal, say
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def diagnose(
     if options.html is not None:
         with progress_on_terminal("Page"):
             _write_page(diagnosis, options.html)
-        typer.echo(f"wrote {options.html}", err=True)
+        say(f"wrote {options.html}", err=True)
     if options.json:
         print_json(diagnosis.to_dict())
     else:
@@ -177,7 +177,7 @@ def _diagnose(
 def _writable(path: Path) -> None:
     """Say before the reading that the page cannot be written."""
     if path.is_dir() or not path.parent.is_dir():
-        typer.echo(
+        say(
             f"{path} cannot be written: "
             + ("it is a folder" if path.is_dir() else f"{path.parent} is no folder"),
             err=True,

@@ -16,7 +16,7 @@ import typer
 from ..errors import did_you_mean, rules
 from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Limit
 from .options import Json, Markdown
-from .output import print_json
+from .output import print_json, say
 
 _REGISTERS = re.compile(
     r'\b(?:rule|number_range|text_form|(?:endpoint_)?check|kind)\(\s*"LL[A-Z]\d{3}"'
@@ -178,19 +178,20 @@ def errors(
       low-latency errors --markdown > docs/reference/errors.md
     """
     if markdown and code is None:
-        typer.echo(errors_markdown(), nl=False)
+        say(errors_markdown(), nl=False)
         return
     known = {code.code: code for code in all_codes()}
-    if code is not None and code.upper() not in known:
-        near = did_you_mean(code, (each for each in known if each[:3] == code.upper()[:3]))
+    code = None if code is None else code.strip().upper()
+    if code is not None and code not in known:
+        near = did_you_mean(code, (each for each in known if each[:3] == code[:3]))
         raise typer.BadParameter(f"there is no code {code}. {near} `low-latency errors` lists all.")
-    chosen = list(known.values()) if code is None else [known[code.upper()]]
+    chosen = list(known.values()) if code is None else [known[code]]
     if json:
         print_json({"codes": [asdict(each) for each in chosen]})
     elif markdown:
-        typer.echo(_section(chosen[0]), nl=False)
+        say(_section(chosen[0]), nl=False)
     elif code is not None:
-        typer.echo(str(chosen[0]))
+        say(str(chosen[0]))
     else:
         for each in chosen:
-            typer.echo(f"{each.code}  {each.title}")
+            say(f"{each.code}  {each.title}")

@@ -19,7 +19,7 @@ from .. import __version__
 from ..errors import LowLatencyEndpointError
 from ..errors.installation import origin
 from .options import ENDPOINT_YAML, Json, Profile, Region, argument, grouped, naming, option
-from .output import print_json
+from .output import print_json, say
 
 if TYPE_CHECKING:
     from ..account.calls import Account
@@ -442,8 +442,8 @@ def init(options: InitOptions) -> None:
         print_json({"written": [str(path) for path in written]})
         return
     for path in written:
-        typer.echo(f"wrote {path}")
-    typer.echo(next_steps(folder, options.file, values, app))
+        say(f"wrote {path}")
+    say(next_steps(folder, options.file, values, app))
 
 
 def schema() -> None:
@@ -453,7 +453,7 @@ def schema() -> None:
     Example:
       low-latency schema > endpoint.schema.json
     """
-    typer.echo(schema_text())
+    say(schema_text())
 
 
 def schema_text() -> str:

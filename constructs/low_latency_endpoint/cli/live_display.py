@@ -11,6 +11,7 @@ from rich.spinner import Spinner
 
 from ..report.document import Document, Part
 from ..report.terminal import drawn
+from ..report.visible import visible_lines
 
 
 class LiveDisplay:
@@ -42,4 +43,4 @@ class LiveDisplay:
     def _line(self, text: str, *, always: bool = False) -> None:
         """A line where nothing is drawn."""
         if self._live is None and (always or not self._quiet):
-            print(text, file=sys.stderr, flush=True)
+            print(visible_lines(text), file=sys.stderr, flush=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .options import Json, OptionalSettings, Profile, Region, flag, option
+from .output import say
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class ResultFiles:
         """Name what was written."""
         for file in (self.output, *others):
             if file is not None:
-                typer.echo(f"wrote {file}", err=True)
+                say(f"wrote {file}", err=True)
 
 
 def check_traffic(traffic: str | None, traffic_from: Path | None, period: str | None) -> None:

@@ -23,6 +23,7 @@ from .options import (
     naming,
     option,
 )
+from .output import print_document, say
 
 if TYPE_CHECKING:
     from ..facts.prices import Price
@@ -183,7 +184,6 @@ def load_test(
     from ..load_test.report import document
     from ..plan.request_size import request_size, size_difference
     from .load_test_view import LoadTestDisplay
-    from .output import print_document
 
     prices = _prices(price, stated_endpoint, to.region)
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
@@ -233,7 +233,7 @@ def load_test(
         write_page(report, html, command)
     results.said(html, csv)
     if results.json:
-        typer.echo(report.to_json(), nl=False)
+        say(report.to_json(), nl=False)
     else:
         print_document(document(report, command), markdown=markdown)
     if report.invalid or not report.run.held:
@@ -343,10 +343,10 @@ def _plan(
     common["poisson"] = not sending.constant
     if load.replay is not None:
         recording = read_recording(load.replay)
-        typer.echo(f"{load.replay}: {recording}", err=True)
+        say(f"{load.replay}: {recording}", err=True)
         recorded = ReplayedArrivals.of_recording(recording)
         if recorded.doubt:
-            typer.echo(f"Warning: {recorded.doubt}.", err=True)
+            say(f"Warning: {recorded.doubt}.", err=True)
         if sending.constant and recorded.rates is None:
             raise typer.BadParameter("--constant does not go with recorded single requests")
         recorded = replace(recorded, poisson=not sending.constant)

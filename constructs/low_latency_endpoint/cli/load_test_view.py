@@ -13,6 +13,7 @@ from ..load_test.search.search_time import about
 from ..load_test.search.steps_table import step_columns, steps_table
 from ..report.document import Part, Sentence
 from ..report.numbers import readable
+from ..report.visible import visible, visible_lines
 from .live_display import LiveDisplay
 
 
@@ -27,7 +28,7 @@ class LoadTestDisplay(LiveDisplay):
 
     def say(self, text: str) -> None:
         """What is done between the steps."""
-        self._now = Text(text, style="dim")
+        self._now = Text(visible(text), style="dim")
         self._show()
         self._line(text)
 
@@ -36,7 +37,7 @@ class LoadTestDisplay(LiveDisplay):
         if self._live is None:
             self._line(text, always=True)
         else:
-            self._console.print(text, markup=False, soft_wrap=True)
+            self._console.print(visible_lines(text), markup=False, soft_wrap=True)
 
     def event(self, event: StepEvent) -> None:
         """A step began, went on, or ended."""

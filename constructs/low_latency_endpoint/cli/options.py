@@ -9,17 +9,19 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import Field, field, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from ..errors import ErrorRule, rule
 from ..facts.limits import ALARM_THRESHOLD_MILLISECONDS
+from ..report.visible import visible_lines
 
 ENDPOINT_YAML = Path("endpoint.yaml")
 
@@ -169,6 +171,31 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     )
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+class Commands(TyperGroup):
+    """The commands, whose usage errors name what was typed, in which nothing acts."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        with _visible_usage():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _visible_usage():
+            return super().invoke(ctx)
+
+
+#: Of click, which newer versions of Typer bring with them under another name.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+@contextmanager
+def _visible_usage() -> Iterator[None]:
+    try:
+        yield
+    except _USAGE_ERROR as error:
+        vars(error)["message"] = visible_lines(vars(error)["message"])
+        raise
 
 
 class Command(TyperCommand):

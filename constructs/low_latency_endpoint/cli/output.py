@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..report.visible import visible, visible_lines
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -16,10 +18,15 @@ if TYPE_CHECKING:
 _PIPED_WIDTH = 120  # where no terminal sets a width
 
 
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print lines; what they name, such as a file, may not act on a terminal or a runner."""
+    typer.echo(visible_lines(text), err=err, nl=nl)
+
+
 def print_json(value: Mapping[str, Any]) -> None:
     from ..report.json_text import json_text
 
-    typer.echo(json_text(value), nl=False)
+    say(json_text(value), nl=False)
 
 
 def print_document(document: Document, *, markdown: bool = False) -> None:
@@ -27,7 +34,7 @@ def print_document(document: Document, *, markdown: bool = False) -> None:
     if markdown:
         from ..report.markdown import as_markdown
 
-        typer.echo(as_markdown(document), nl=False)
+        say(as_markdown(document), nl=False)
         return
     from ..report.terminal import drawn
 
@@ -59,10 +66,11 @@ def _console_for_people() -> Iterator[Console]:
 def progress_on_terminal(title: str) -> Iterator[Callable[[str], None]]:
     """What is being done, on standard error while it lasts; nothing when that is no terminal."""
     from rich.console import Console
+    from rich.text import Text
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda text: None
         return
     with console.status(title) as status:
-        yield lambda text: status.update(f"{title}: {text}")
+        yield lambda text: status.update(Text(visible(f"{title}: {text}")))

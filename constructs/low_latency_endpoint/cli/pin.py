@@ -11,7 +11,7 @@ import typer
 
 from ..report.document import Document, Section, Sentence, Table
 from .options import Json, argument, flag, grouped, option
-from .output import print_document, print_json, progress_on_terminal
+from .output import print_document, print_json, progress_on_terminal, say
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ def pin(options: PinOptions) -> None:
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # what it retries, we say
     from ..hugging_face.hub_reading import HubReader
 
-    with progress_on_terminal("Reading the Hub") as say:
+    with progress_on_terminal("Reading the Hub") as progress:
         if options.check:
-            differing = _differences(HubReader(say), names, options.lock, say)
+            differing = _differences(HubReader(progress), names, options.lock, progress)
         else:
-            done, changed = _pin(HubReader(say), names, options, say)
+            done, changed = _pin(HubReader(progress), names, options, progress)
     if options.check:
         _finish_check(differing, options)
     if options.json:
@@ -90,8 +90,8 @@ def pin(options: PinOptions) -> None:
         print_json({"lock": str(options.lock), "changed": changed, "models": pinned})
         return
     print_document(Document("", [*map(_section, done)]))
-    typer.echo(f"{'wrote' if changed else 'nothing changed in'} {options.lock}", err=True)
-    typer.echo(
+    say(f"{'wrote' if changed else 'nothing changed in'} {options.lock}", err=True)
+    say(
         "\nNext: keep it under version control, and name the model in the settings:\n"
         f"  hugging_face: {{model: {names[0]}}}"
     )
@@ -103,7 +103,7 @@ def _finish_check(differences: dict[str, list[str]], options: PinOptions) -> NoR
     else:
         for name, lines in differences.items():
             for line in lines or ["as pinned"]:
-                typer.echo(f"{name}: {line}")
+                say(f"{name}: {line}")
     raise typer.Exit(1 if any(differences.values()) else 0)
 
 

@@ -25,7 +25,7 @@ from .options import (
     grouped,
     option,
 )
-from .output import print_document, print_json
+from .output import print_document, print_json, say
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _exit_codes(options: PlanOptions) -> Iterator[None]:
         if not options.detailed_exitcode:
             raise
         text = error.format_message() if isinstance(error, typer.BadParameter) else str(error)
-        typer.echo(text, err=True)
+        say(text, err=True)
         raise typer.Exit(1) from None
 
 
@@ -286,7 +286,7 @@ def _show(
             markdown=options.markdown,
         )
         if not (options.verbose or options.markdown):
-            typer.echo("-v shows every decision with its rule and its source.")
+            say("-v shows every decision with its rule and its source.")
     return any(plan.warnings for plan in plans.values())
 
 
@@ -296,7 +296,7 @@ def _say_first(adopted: AdoptedMeasurement, options: PlanOptions) -> None:
 
     sentences = [f"Careful: {adopted.key}: {caution}." for caution in adopted.cautions]
     if options.json:
-        typer.echo("\n".join(sentences), err=True)
+        say("\n".join(sentences), err=True)
         return
     parts: list[Part] = [Sentence(said, "careful") for said in sentences]
     print_document(Document("", parts), markdown=options.markdown)
@@ -428,9 +428,9 @@ def _adopt(adopted: AdoptedMeasurement, settings: Path, write: bool, *, quiet: b
         from ..settings.yaml_editing import write_edit
 
         write_edit(adopted.edit)
-        typer.echo(f"wrote {settings}", err=True)
+        say(f"wrote {settings}", err=True)
     else:
-        typer.echo(f"{settings} is as it was; --write changes it.", err=True)
+        say(f"{settings} is as it was; --write changes it.", err=True)
 
 
 def _deploying(adopted: AdoptedMeasurement) -> Consequence:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from .options import ENDPOINT_YAML, Json, Region, flag, grouped, option
-from .output import print_document, print_json, progress_on_terminal
+from .output import print_document, print_json, progress_on_terminal, say
 
 if TYPE_CHECKING:
     from ..operate.price_list import FoundPrices
@@ -79,12 +79,12 @@ def prices(options: PriceOptions) -> None:
     for type_ in types:
         INSTANCE_TYPE.check(type_, "--instance-type")
     wanted = Wanted(region, None if options.all else frozenset(types), datetime.now(UTC).date())
-    with progress_on_terminal("Reading AWS's prices") as say:
+    with progress_on_terminal("Reading AWS's prices") as progress:
         prices = read_price_list(
             wanted,
             options.from_ or (PRICE_LIST,),
             seconds=seconds_of(options.timeout, "--timeout"),
-            say=say,
+            say=progress,
         )
     missing = _missing(prices, types)
     if not prices.prices:
@@ -96,7 +96,7 @@ def prices(options: PriceOptions) -> None:
         raise typer.BadParameter(f"{output}: {problem.strerror}") from None
     _show(prices, output, missing, as_json=options.json)
     for each in missing:
-        typer.echo(f"No price: {each}.", err=True)
+        say(f"No price: {each}.", err=True)
     if missing:
         raise typer.Exit(1)
 
@@ -143,7 +143,7 @@ def _show(found: FoundPrices, output: Path, missing: list[str], *, as_json: bool
         return
     from ..report.document import Document, Sentence, Table
 
-    typer.echo(f"wrote {output}", err=True)
+    say(f"wrote {output}", err=True)
     rows = [
         [price.item, f"{price.usd:.10f}".rstrip("0").rstrip("."), price.unit, str(price.published)]
         for price in sorted(found.prices, key=lambda price: price.item)

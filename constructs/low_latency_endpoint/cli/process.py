@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import LowLatencyEndpointError, SettingsError
 from ..errors.installation import install_command
+from ..report.visible import visible, visible_lines
 from . import INTERRUPTED
 
 _USAGE = 2
@@ -134,7 +135,7 @@ def guarded(run: Callable[[], Any]) -> int | str | None:
             raise
         code = _said(needs(package))
     except OSError as error:
-        where = f"{error.filename}: " if error.filename is not None else ""
+        where = visible(f"{error.filename}: ") if error.filename is not None else ""
         code = _said(f"{where}{error.strerror or error}")
     try:
         sys.stdout.flush()
@@ -161,5 +162,5 @@ def needs(package: str) -> str:
 
 def _said(text: str) -> int:
     with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        print(visible_lines(text), file=sys.stderr, flush=True)
     return _USAGE

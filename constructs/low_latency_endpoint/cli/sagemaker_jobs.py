@@ -27,7 +27,7 @@ from .options import (
     option,
     parse_targets,
 )
-from .output import print_document, print_json
+from .output import print_document, print_json, say
 
 if TYPE_CHECKING:
     from ..errors.findings import Place
@@ -208,7 +208,7 @@ def _say_unknown(instance_types: Sequence[str]) -> None:
 
     for name in instance_types:
         if instance_facts(name) is None:
-            typer.echo(f"Careful: {unchecked(name)}.", err=True)
+            say(f"Careful: {unchecked(name)}.", err=True)
 
 
 class _JobCommand:
@@ -249,10 +249,10 @@ class _JobCommand:
         # AWS cuts the names of the endpoints under test at 40 characters.
         name = f"{self.key[:20].rstrip('-')}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         content = {kind.name_field: name, "RoleArn": self.options.role_arn, **request.content}
-        typer.echo(json.dumps(content, indent=2), err=True)
-        typer.echo(f"Time limit: {request.limit}.", err=True)
-        typer.echo(f"This costs money: {kind.cost}.", err=True)
-        typer.echo("Prices: https://aws.amazon.com/sagemaker/ai/pricing/", err=True)
+        say(json.dumps(content, indent=2), err=True)
+        say(f"Time limit: {request.limit}.", err=True)
+        say(f"This costs money: {kind.cost}.", err=True)
+        say("Prices: https://aws.amazon.com/sagemaker/ai/pricing/", err=True)
         if not (self.options.yes or sys.stdin.isatty()):
             raise typer.BadParameter("no terminal to ask on, so nothing was started; pass --yes")
         if not self.options.yes:
@@ -264,13 +264,13 @@ class _JobCommand:
         """Return a job at its end."""
         from ..operate.sagemaker_jobs import wait_for_job
 
-        typer.echo(f"Waiting for the job {name}.", err=True)
+        say(f"Waiting for the job {name}.", err=True)
         try:
             return wait_for_job(self.client, kind, name)
         except KeyboardInterrupt:
-            typer.echo(f"\nThe job {name} goes on in AWS, and so does its cost.", err=True)
+            say(f"\nThe job {name} goes on in AWS, and so does its cost.", err=True)
             for verb in ("describe", "stop"):
-                typer.echo(f"  {kind.aws_command(verb, name)} --region {self.region}", err=True)
+                say(f"  {kind.aws_command(verb, name)} --region {self.region}", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
     def show(self, job: Job, results: Sequence[Part], data: Mapping[str, Any]) -> None:
@@ -291,5 +291,5 @@ class _JobCommand:
         path = self.options.settings
         edit = edit_settings_file(path, values)
         write_edit(edit)
-        typer.echo(edit.diff() or f"{path} says this already.\n", nl=False, err=True)
-        typer.echo(f"See what follows: low-latency preflight{naming(path)}", err=True)
+        say(edit.diff() or f"{path} says this already.\n", nl=False, err=True)
+        say(f"See what follows: low-latency preflight{naming(path)}", err=True)

@@ -14,7 +14,7 @@ import typer
 
 from ..errors import rules
 from .options import Json, Profile, Region, argument, grouped, option
-from .output import print_json
+from .output import print_json, say
 
 if TYPE_CHECKING:
     from ..hugging_face.staging_function.bucket import Bucket, Commit, File
@@ -80,14 +80,14 @@ def stage(options: StageOptions) -> None:
                 _stage(pinned, Bucket(client("s3"), options.bucket))
     except StagingFailed as failed:
         rule = next(rule for rule in rules() if rule.code == failed.code)
-        typer.echo(f"Error: {rule.error(got=failed.problem, allowed='')}", err=True)
+        say(f"Error: {rule.error(got=failed.problem, allowed='')}", err=True)
         raise typer.Exit(1) from None
     staged = {pinned.model: f"s3://{options.bucket}/{pinned.prefix}" for pinned in chosen}
     if options.json:
         print_json({"staged": staged})
         return
     for uri in staged.values():
-        typer.echo(uri)
+        say(uri)
 
 
 def _stage(pinned: PinnedModel, bucket: Bucket) -> None:
@@ -186,7 +186,7 @@ def _progress(
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda count: None, lambda text: typer.echo(f"{title}: {text}", err=True)
+        yield lambda count: None, lambda text: say(f"{title}: {text}", err=True)
         return
     columns: tuple[Any, ...] = (
         *(TextColumn("{task.description}"), BarColumn(), DownloadColumn()),

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ..report.visible import visible
+
 __all__ = [
     "ConfigurationError",
     "ErrorRule",
@@ -145,7 +147,8 @@ class ConfigurationError(LowLatencyEndpointError):
     Attributes
     ----------
     code, what, got, allowed, fix, source, where : str
-        See :class:`ErrorRule`; ``where`` is the construct's path or the setting's path.
+        See :class:`ErrorRule`; ``where`` is the construct's path or the setting's path. Each is one
+        line, in which control characters are spelt out.
 
     Examples
     --------
@@ -169,12 +172,12 @@ class ConfigurationError(LowLatencyEndpointError):
         where: str = "",
     ) -> None:
         self.code = code
-        self.what = what
-        self.got = shortened(_text_of(got))
-        self.allowed = _text_of(allowed)
-        self.fix = fix
+        self.what = visible(what)
+        self.got = visible(shortened(_text_of(got)))
+        self.allowed = visible(_text_of(allowed))
+        self.fix = visible(fix)
         self.source = source
-        self.where = where
+        self.where = visible(where)
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -201,7 +204,7 @@ class SettingsError(LowLatencyEndpointError):
     """
 
     def __init__(self, path: str, problems: list[tuple[int, ConfigurationError]]) -> None:
-        self.path = path
+        self.path = visible(path)
         self.problems = sorted(problems, key=lambda problem: problem[0])
         super().__init__("\n".join(self.parts))
 

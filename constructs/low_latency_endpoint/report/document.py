@@ -7,10 +7,12 @@ and :mod:`.markdown`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from operator import is_
 from typing import Any, Literal
 
 from .charts import Chart
+from .visible import visible, visible_lines
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,31 @@ class Document:
     @property
     def title(self) -> str:
         return f"{self.subject}: {self.verdict}" if self.verdict else self.subject
+
+
+def visible_document(document: Document) -> Document:
+    """The document, in whose texts nothing acts; cells and code may have several lines."""
+    shown: Document = _visible(document, lines=False)
+    return shown
+
+
+def _visible(value: Any, *, lines: bool) -> Any:
+    """The same of any part, or of texts in a row: what has nothing to spell out stays itself."""
+    if isinstance(value, str):
+        return visible_lines(value) if lines else visible(value)
+    if isinstance(value, (list, tuple)):
+        texts = [_visible(each, lines=lines) for each in value]
+        return value if all(map(is_, texts, value)) else type(value)(texts)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    lines = isinstance(value, (Table, Cell, Code))
+    changed = {}
+    for field in fields(value):
+        before = getattr(value, field.name)
+        after = _visible(before, lines=lines)
+        if after is not before:
+            changed[field.name] = after
+    return replace(value, **changed) if changed else value
 
 
 def findings_in(parts: Sequence[Part]) -> list[FindingPart]:

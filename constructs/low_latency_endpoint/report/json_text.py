@@ -8,6 +8,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from .visible import visible_lines
+
 FORMAT_VERSION = 1
 """Of all of them together; another one may rename or drop keys, the same one only adds."""
 
@@ -15,7 +17,8 @@ FORMAT_VERSION = 1
 def json_text(content: Mapping[str, Any]) -> str:
     """A result as JSON, with the version of its format before all else."""
     versioned = {"format_version": FORMAT_VERSION, **content}
-    return json.dumps(versioned, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(versioned, indent=2, ensure_ascii=False, allow_nan=False)
+    return visible_lines(text) + "\n"
 
 
 def json_safe(of: Any) -> dict[str, Any]:

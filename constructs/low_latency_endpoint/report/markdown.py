@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -23,6 +22,7 @@ from .document import (
     Table,
     findings_in,
 )
+from .visible import visible, visible_lines
 
 LONGEST_VALUE = 200
 """Characters of one value in a comment."""
@@ -98,7 +98,7 @@ def _of_part(part: Part, findings: Sequence[FindingPart]) -> Iterator[str]:
         number = next(n for n, each in enumerate(findings, 1) if each is part)
         yield f"**{number}. {escaped(part.title)}**"
         yield from map(_row, (*part.rows, *part.details))
-        yield f"- source: <{part.source}>" if part.source else ""
+        yield f"- source: <{visible(part.source)}>" if part.source else ""
     elif isinstance(part, Section) and not part.detail:
         if part.title:
             title = escaped(part.title)
@@ -113,7 +113,7 @@ def _row(row: Row) -> str:
     said = row.tag[0]
     if row.code:
         return f"- {label}{code(row.text)}" + (f" {escaped(said)}" if said else "")
-    text = f"<{row.text}>" if row.link else escaped(row.text.strip() + said)
+    text = f"<{visible(row.text)}>" if row.link else escaped(row.text.strip() + said)
     return f"- {label}{text}"
 
 
@@ -157,17 +157,14 @@ def _defused(text: str) -> str:
 
 def _visible(text: str) -> str:
     """One line, in which characters that change the order of others, or hide, are spelt out."""
-    return "".join(
-        f"\\u{ord(each):04x}" if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each
-        for each in " ".join(text.split())
-    )
+    return visible(" ".join(text.split()))
 
 
 def code_block(text: str) -> str:
     """Lines as they are; a fence that none of them can close."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text.rstrip()}\n{fence}"
+    return f"{fence}text\n{visible_lines(text).rstrip()}\n{fence}"
 
 
 def _table(part: Table) -> Iterator[str]:
@@ -182,7 +179,7 @@ def _table(part: Table) -> Iterator[str]:
 
 def _cell(cell: str | Cell) -> str:
     if isinstance(cell, Cell) and cell.link:
-        return f"[{escaped(cell.text)}]({cell.link})"
+        return f"[{escaped(cell.text)}]({visible(cell.link)})"
     text = "<br>".join(_defused(_visible(each)) for each in str(cell).splitlines())
     if isinstance(cell, Cell) and text:
         return f"**{text}**" if cell.tone == "strong" else _MARKS.get(cell.tone, "") + text

@@ -7,7 +7,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 from .charts import COLOURS
-from .document import Document
+from .document import Document, visible_document
 
 # A page loads nothing and sends nothing; it runs the one script whose hash this is.
 _POLICY = (
@@ -28,7 +28,7 @@ def page(document: Document) -> str:
     )
     script = (files(__package__) / "templates" / "pointer.js").read_text("utf-8")
     return environment.get_template("page.html.jinja").render(
-        document=document,
+        document=visible_document(document),
         script=script,
         policy=_POLICY.format(b64encode(sha256(script.encode()).digest()).decode()),
         colours=COLOURS,

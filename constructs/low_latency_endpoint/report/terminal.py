@@ -29,6 +29,7 @@ from .document import (
     Sentence,
     Table,
     findings_in,
+    visible_document,
 )
 
 TONES = {
@@ -135,7 +136,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 def drawn(document: Document) -> Iterator[RenderableType]:
     """The document from top to bottom, without a blank line at the top."""
-    return dropwhile(lambda each: isinstance(each, Text) and not each, _all(document))
+    shown = visible_document(document)
+    return dropwhile(lambda each: isinstance(each, Text) and not each, _all(shown))
 
 
 def _all(document: Document) -> Iterator[RenderableType]:

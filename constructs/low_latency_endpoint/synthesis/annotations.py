@@ -13,6 +13,7 @@ from aws_cdk import Annotations, CfnResource
 from constructs import IConstruct, IValidation
 
 from ..errors import without_tokens
+from ..report.visible import visible_lines
 from .construct_tree import kept, root_of, stack_of
 from .template_values import is_token, known_at_synth, pseudo_parameters
 
@@ -111,5 +112,5 @@ def warn(construct: IConstruct, id: str, message: str) -> None:
 
     Not with CDK's newer Validations, whose warnings ``acknowledge_warning`` does not find.
     """
-    text = without_tokens(message)
+    text = visible_lines(without_tokens(message))
     Annotations.of(construct).add_warning_v2(f"low-latency-endpoint:{id}", text)

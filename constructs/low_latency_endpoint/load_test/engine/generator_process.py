@@ -243,11 +243,11 @@ class GeneratorProcess:
 
     def _ended(self) -> Exception:
         self._reader.join(timeout=1)
-        words = "\n".join(self._last_words) or "nothing said"
+        words = " | ".join(self._last_words) or "nothing said"
         ended = "closed its output"
         with contextlib.suppress(subprocess.TimeoutExpired):  # its output ends a little earlier
             ended = f"ended with status {self._process.wait(_END_SECONDS)}"
-        return GENERATOR.error(got=f"{ended}:\n{words}", allowed="a running generator")
+        return GENERATOR.error(got=f"{ended}: {words}", allowed="a running generator")
 
     def _read_words(self) -> None:
         assert self._process.stderr is not None

@@ -272,7 +272,7 @@ class FleetTasks:
             )
         except self._logs.exceptions.ClientError:
             return ""
-        return "\n".join(event["message"] for event in answer["events"])
+        return " | ".join(event["message"] for event in answer["events"])
 
 
 def _spread(subnets: Sequence[str], count: int) -> Iterator[tuple[str, int]]:
@@ -475,7 +475,7 @@ class FleetGenerator:
         log = self._tasks.last_words(task)
         got = f"{task.kind} {task.id} {task.status.lower()}: {task.reason or 'no reason given'}"
         return error(
-            got=got + (f"\n{log}" if log else ""),
+            got=got + (f" | {log}" if log else ""),
             allowed="a running task",
             where=f"log group {self._fleet.log_group}",
         )

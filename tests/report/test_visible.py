@@ -1,0 +1,165 @@
+"""What others wrote acts nowhere: not in an error, not in a document, in no form of output."""
+
+from __future__ import annotations
+
+import io
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from low_latency_endpoint.cli.errors import all_codes
+from low_latency_endpoint.errors import SettingsError, rules
+from low_latency_endpoint.errors.findings import located
+from low_latency_endpoint.report import document as module
+from low_latency_endpoint.report.document import Document, Section
+from low_latency_endpoint.report.json_text import json_text
+from low_latency_endpoint.report.markdown import as_markdown
+from low_latency_endpoint.report.pages import page
+from low_latency_endpoint.report.terminal import drawn
+from low_latency_endpoint.report.visible import visible, visible_lines
+
+ROOT = Path(__file__).parents[2]
+KINDS = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+COMMANDS = ["::set-output name=verdict::passed", "::add-mask::e", "##[add-mask]e", "##vso[task.x]"]
+#: One of each kind that is known for what it does, and commands of runners at each place of a line.
+HOSTILE = (
+    "\x1b[31mred\x07\x08\x00\x7f\x9b31m\r\x85 \u202eevil\u2066\u2069\u200e \u2028x\u2029y \ud800 \ue000"
+    "\U000e0041\ufeff\u00ad" + "".join(f"\n{command}\na {command}" for command in COMMANDS)
+)
+
+
+def acting(text: str, but: str = "\n") -> list[str]:
+    """What would act in a text that is printed: characters, and commands of its lines."""
+    found = [
+        f"U+{ord(character):04X}"
+        for character in text
+        if character not in but and unicodedata.category(character) in KINDS
+    ]
+    for line in re.split(r"[\n\r\v\f\x85\u2028\u2029]", text):
+        if re.match(r"::[\w-]+( .*)?::", line.strip()) or re.search(r"##\w*\[", line):
+            found.append(line)
+    return found
+
+
+def test_the_oracle_sees_what_it_is_for() -> None:
+    assert len(acting(HOSTILE)) > 20
+
+
+@given(st.text(st.characters(categories=["Cc", "Cf", "Cs", "Co", "Zl", "Zp", "L", "P", "S"])))
+def test_a_text_is_one_line_in_which_nothing_acts(text: str) -> None:
+    assert acting(visible(text), but="") == []
+    assert acting(visible_lines(text), but="\n\t") == []
+    assert visible(visible(text)) == visible(text)  # once is enough, and twice no harm
+
+
+@given(st.sampled_from(COMMANDS), st.text(), st.integers(1, 40))
+def test_no_width_of_a_terminal_makes_a_command(command: str, before: str, width: int) -> None:
+    text = visible(before + command)
+    for begin in range(0, len(text), width):
+        assert acting(text[begin:]) == []
+
+
+def test_what_people_write_stays() -> None:
+    for text in ("AWS::SageMaker::Endpoint", "größer als 5 µs 东京 é 🙂", "a::b", "## [x]", "::1"):
+        assert visible(text) == text
+
+
+all_codes()  # registers the rules of all modules
+
+
+RULES = {rule.code: rule for rule in rules()}
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_no_error_passes_anything_on(code: str) -> None:
+    rule = RULES[code]
+    error = rule.error(got=HOSTILE, allowed=HOSTILE, what=HOSTILE, where=HOSTILE, fix=HOSTILE)
+    as_written = rule.error_as_written(got=HOSTILE, allowed=HOSTILE, where=HOSTILE)
+    for one in (error, as_written, located(error, HOSTILE)):
+        assert acting(str(one)) == acting(*one.args) == []
+        assert len(str(one).splitlines()) <= 6
+        assert not acting("".join(map(str, vars(one).values())), but="")
+    told = "\n".join(SettingsError(HOSTILE, [(1, error)]).parts)
+    assert acting(told) == acting(str(SettingsError(HOSTILE, [(1, error)]))) == []
+
+
+def filled(kind: Any) -> Any:
+    """A value of a kind of the document's module, each of whose texts is hostile."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is str or kind is Any:
+        return HOSTILE
+    if origin in (Union, UnionType):
+        return filled(inner[0])
+    if origin is Literal:
+        return inner[-1]
+    if origin is tuple:
+        return tuple(filled(each) for each in inner if each is not ...)
+    if origin is not None and issubclass(origin, Mapping):
+        return {}
+    if origin is not None and issubclass(origin, Sequence):
+        return [filled(inner[0])]
+    if not is_dataclass(kind):
+        return {bool: True, int: 0, float: 1.0}[kind]
+    hints = get_type_hints(kind, vars(module))
+    given = {
+        field.name: filled(hints[field.name])
+        for field in fields(kind)
+        if field.init and (field.default is MISSING or "str" in str(field.type))
+    }
+    return kind(**given)
+
+
+PARTS = [kind for kind in get_args(module.Part) if kind not in (Section, module.Chart)]
+
+
+@pytest.mark.parametrize("kind", PARTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("width", [40, 120, 1000])
+def test_no_document_passes_anything_on(kind: Any, width: int) -> None:
+    part = filled(kind)
+    sections = [Section(HOSTILE, [part]), Section(HOSTILE, [part], folded=True)]
+    document = Document(HOSTILE, [part, *sections], HOSTILE, HOSTILE, "bad")
+    console = Console(file=(out := io.StringIO()), width=width, color_system=None)
+    for shown in drawn(document):
+        no_wrap, overflow = getattr(shown, "no_wrap", None), getattr(shown, "overflow", None)
+        console.print(shown, no_wrap=no_wrap, overflow=overflow, crop=False)
+    assert acting(out.getvalue()) == []
+    assert acting(as_markdown(document), but="\n\u200b") == []
+    own = page(Document("", []))
+    assert set(acting(page(document), but="\n\t")) <= set(acting(own, but="\n\t"))
+
+
+def test_no_json_passes_anything_on() -> None:
+    import json
+
+    text = json_text({"name": HOSTILE, HOSTILE: [HOSTILE]})
+    assert acting(text) == []
+    read = json.loads(text)
+    assert read["name"] == HOSTILE
+    assert read[HOSTILE] == [HOSTILE]
+
+
+def test_the_commands_print_by_one_function() -> None:
+    """`say`, or a document: so that none of them has to think of it."""
+    allowed = {"output.py": 2, "process.py": 1, "live_display.py": 1}
+    folder = ROOT / "constructs/low_latency_endpoint/cli"
+    printing = {
+        path.name: count
+        for path in folder.glob("*.py")
+        if (
+            count := len(
+                re.findall(
+                    r"\b(?:typer|click)\.s?echo\(|(?<![.\w])print\(", path.read_text("utf-8")
+                )
+            )
+        )
+    }
+    assert printing == allowed
