@@ -38,6 +38,7 @@ class World:
 
     aws: LocalAws
     stack: DeployedStack
+    endpoint: str
     alarms: dict[str, str]  # physical names by key; ``page`` for what pages
 
     def minute(self) -> None:
@@ -64,6 +65,37 @@ class World:
             if key in self.on():
                 return passed
         raise AssertionError(f"{key} is off after {minutes} minutes; on are {self.on()}")
+
+    def policy(self, document: dict[str, Any] | None) -> None:
+        """The interface endpoint's policy, by default the one that allows everything."""
+        ec2 = self.aws.client("ec2")
+        (link,) = (
+            found["VpcEndpointId"]
+            for found in ec2.describe_vpc_endpoints()["VpcEndpoints"]
+            if found["ServiceName"].endswith("sagemaker.runtime")
+        )
+        change = {"PolicyDocument": json.dumps(document)} if document else {"ResetPolicy": True}
+        ec2.modify_vpc_endpoint(VpcEndpointId=link, **change)
+
+    def refused(self) -> dict[str, float]:
+        """By zone, whether the last run was refused."""
+        metrics = self.aws.client("cloudwatch")
+        now = self.aws.runtime_time()
+        return {
+            zone: metrics.get_metric_statistics(
+                Namespace=NAMESPACE,
+                MetricName=PUBLISHED["refused"],
+                Dimensions=[
+                    {"Name": "EndpointName", "Value": self.endpoint},
+                    {"Name": "Zone", "Value": zone},
+                ],
+                StartTime=now - 2 * MINUTE,
+                EndTime=now,
+                Period=60,
+                Statistics=["Maximum"],
+            )["Datapoints"][-1]["Maximum"]
+            for zone in ZONES
+        }
 
     def rest(self) -> None:
         """All is well again, and nothing is on."""
@@ -106,7 +138,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         aws.reset()
         aws.add_image(f"{REGISTRY}/model:1")
         deployed = deploy_template(aws, assembly, "Canary", timeout=100)
-        yield World(aws, deployed, {key: deployed.resources[each] for key, each in ids.items()})
+        (called,) = aws.client("sagemaker").list_endpoints()["Endpoints"]
+        names = {key: deployed.resources[each] for key, each in ids.items()}
+        yield World(aws, deployed, called["EndpointName"], names)
         aws.reset()
 
 
@@ -126,6 +160,29 @@ def test_a_lost_zone_is_told(world):
     world.aws.set_path("use1-az1", lost=True)
     assert world.until("unreachable/use1-az1", 6) == 5
     assert world.on() == {"unreachable/use1-az1", "page"}
+
+
+def test_a_policy_that_denies_the_callers_of_a_zone_pages(world):
+    """What they get is an answer, and none that they can use."""
+    world.rest()
+    (zonal,) = (
+        role["Arn"]
+        for role in world.aws.client("iam").list_roles()["Roles"]
+        if "CanaryZoneuse1az1" in role["RoleName"]
+    )
+    everything = {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}
+    denied = {
+        **everything,
+        "Effect": "Deny",
+        "Condition": {"ArnEquals": {"aws:PrincipalArn": zonal}},
+    }
+    world.policy({"Version": "2012-10-17", "Statement": [everything, denied]})
+    try:
+        assert world.until("unreachable/use1-az1", 6) == 5
+        assert world.on() == {"unreachable/use1-az1", "page"}
+        assert world.refused() == {"use1-az1": 1.0, "use1-az2": 0.0}
+    finally:
+        world.policy(None)
 
 
 def test_a_name_that_answers_from_another_zone_is_found_and_pages_nobody(world):

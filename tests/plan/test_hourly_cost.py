@@ -201,35 +201,35 @@ def test_what_keeps_an_endpoint_warm_is_in_the_sum() -> None:
 
 
 def test_a_canary_is_in_the_sum_as_aws_bills_it() -> None:
-    """In two zones: 4 metrics each; each minute a function of 512 MiB each, 120 an hour.
+    """In two zones: 5 metrics each; each minute a function of 512 MiB each, 120 an hour.
 
     Alarms: three in each zone, and one over both zones: 8 metrics beside the 14 others. Two
     composites page. Each run sends 5 bytes twice, to both names.
     """
     found = cost(shared={"prices": ALL_PRICES}, canary={"payload": {"text": "hello"}})
     items = {each.item: each for each in found.endpoints["sentiment"].others}
-    assert items["custom_metric"].per_hour * 730 == pytest.approx(8)
-    assert items["custom_metric"].usd == pytest.approx(8 * 0.3 / 730, abs=5e-5)
+    assert items["custom_metric"].per_hour * 730 == pytest.approx(10)
+    assert items["custom_metric"].usd == pytest.approx(10 * 0.3 / 730, abs=5e-5)
     assert items["function_request"].per_hour == 120
     assert items["function_memory"].per_hour == 60  # for a second each
     assert items["alarm"].per_hour * 730 == pytest.approx(14 + 8)
     assert items["composite_alarm"].per_hour * 730 == pytest.approx(2)
     assert items["interface_endpoint_data"].per_hour == pytest.approx(240 * 5 / 1e9)
     a_month = (
-        8 * 0.3 + 8 * 0.1 + 0.5 + 730 * (60 * 0.0000133334 + 120 * (0.0000002 + 1500e-9 * 0.5))
+        10 * 0.3 + 8 * 0.1 + 0.5 + 730 * (60 * 0.0000133334 + 120 * (0.0000002 + 1500e-9 * 0.5))
     )
     without = cost(shared={"prices": ALL_PRICES})
     more = found.usd_per_month("at_least") - without.usd_per_month("at_least")
     assert more == pytest.approx(a_month, abs=6 * 0.00005 * 730)  # to a hundredth of a cent an hour
 
 
-def test_a_canary_that_compares_no_names_has_three_metrics_in_each_zone() -> None:
+def test_a_canary_that_compares_no_names_has_four_metrics_in_each_zone() -> None:
     link = {"private_dns": False}
     found = cost(
         shared={"prices": ALL_PRICES, "private_link": link}, canary={"payload": {"text": "hello"}}
     )
     items = {each.item: each for each in found.endpoints["sentiment"].others}
-    assert items["custom_metric"].per_hour * 730 == pytest.approx(6)
+    assert items["custom_metric"].per_hour * 730 == pytest.approx(8)
     assert items["alarm"].per_hour * 730 == pytest.approx(14 + 2 * 2 + 2)
 
 

@@ -397,6 +397,7 @@ def test_the_archive_holds_the_package_and_the_payloads(stack, make):
         "warm_up_function/__init__.py",
         "warm_up_function/canary.py",
         "warm_up_function/controller.py",
+        "warm_up_function/exchanges.py",
         "warm_up_function/measurements.py",
         "warm_up_function/sender.py",
         "payloads/payloads.json",

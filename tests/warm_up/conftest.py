@@ -61,6 +61,7 @@ class Runtime:
     requests: list[Seen] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
+    connections: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -75,6 +76,11 @@ def new_runtime() -> Iterator[Callable[[Behaviour], Runtime]]:
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"  # connections stay open, as SageMaker's do
             disable_nagle_algorithm = True  # or head and body are 40 ms apart
+
+            def setup(self) -> None:
+                super().setup()
+                with runtime.lock:
+                    runtime.connections += 1
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))

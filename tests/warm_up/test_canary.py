@@ -10,13 +10,15 @@ import ssl
 import threading
 import time
 
+import botocore.exceptions
 import pytest
+from botocore.awsrequest import AWSRequest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from low_latency_endpoint.facts.canary_metrics import NAMESPACE, PUBLISHED
-from low_latency_endpoint.warm_up.warm_up_function import canary, sender
+from low_latency_endpoint.warm_up.warm_up_function import canary, exchanges, sender
 from tests.warm_up.conftest import Answer, model_error
 
 ZONAL = "vpce-1-a-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com"
@@ -120,6 +122,7 @@ def test_both_names_are_measured_step_by_step(new_runtime, measure):
         "CanaryConnectTime": line["paths"]["zonal"]["connect_ms"],
         "CanaryAnswerTime": line["paths"]["callers"]["answer_ms"],
         "CanaryUnreachable": 0.0,
+        "CanaryRefused": 0.0,
         "CanaryOutOfZone": 0.0,
     }
     (one, two) = runtime.requests
@@ -150,7 +153,11 @@ def test_the_shortest_of_three_connections_is_the_path(new_runtime, measure):
 
 def test_a_lost_path_is_no_answer_and_no_time(new_runtime, measure):
     line = measure({ZONAL: ["10.0.0.4"], CALLERS: ["10.0.0.4"]}, new_runtime().host)
-    assert metrics_of(line) == {"CanaryUnreachable": 1.0, "CanaryOutOfZone": 0.0}
+    assert metrics_of(line) == {
+        "CanaryUnreachable": 1.0,
+        "CanaryRefused": 0.0,
+        "CanaryOutOfZone": 0.0,
+    }
     assert "timed out" in line["paths"]["zonal"]["error"].lower()
 
 
@@ -165,7 +172,7 @@ def test_a_models_error_came_through_the_path(new_runtime, measure):
     line = measure({ZONAL: ["127.0.0.1"], CALLERS: ["127.0.0.1"]}, runtime.host)
     published = metrics_of(line)
     assert published.pop("CanaryConnectTime") >= 0
-    assert published == {"CanaryUnreachable": 0.0, "CanaryOutOfZone": 0.0}
+    assert published == {"CanaryUnreachable": 0.0, "CanaryRefused": 0.0, "CanaryOutOfZone": 0.0}
     assert line["paths"]["callers"]["error"] == "the model answered 500: out of memory"
     assert line["paths"]["callers"]["status"] == 424
 
@@ -179,17 +186,17 @@ def test_one_name_alone_has_nothing_to_compare(new_runtime, measure, names):
     assert sorted(metrics_of(line)) == [
         "CanaryAnswerTime",
         "CanaryConnectTime",
+        "CanaryRefused",
         "CanaryUnreachable",
     ]
 
 
-@pytest.fixture
-def tls_port(tmp_path, monkeypatch):
-    """A server whose certificate has the zonal name only; callers may hang up before a request."""
+def _certificate(folder, common_name, names):
+    """A certificate's file with its key; of names in subjectAltName, or of a common name alone."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
     now = datetime.datetime.now(datetime.UTC)
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -197,38 +204,54 @@ def tls_port(tmp_path, monkeypatch):
         .serial_number(1)
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(ZONAL)]), critical=False)
-        .sign(key, hashes.SHA256())
     )
-    chain = tmp_path / "certificate.pem"
+    if names:
+        alternatives = x509.SubjectAlternativeName([x509.DNSName(each) for each in names])
+        builder = builder.add_extension(alternatives, critical=False)
+    chain = folder / "certificate.pem"
     chain.write_bytes(
-        certificate.public_bytes(serialization.Encoding.PEM)
+        builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         + key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
     )
+    return chain
+
+
+@pytest.fixture
+def tls_port(tmp_path, monkeypatch, request):
+    """A server with a certificate, by default of the zonal name; callers may hang up before a request."""
+    common_name, names = getattr(request, "param", ("test", [ZONAL, "localhost"]))
+    chain = _certificate(tmp_path, common_name, names)
     monkeypatch.setenv("SSL_CERT_FILE", str(chain))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain)
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
-        def answer() -> None:
-            for _ in range(canary.CONNECTIONS):  # the last one has the request
-                plain, _ = listening.accept()
-                with (
-                    contextlib.suppress(OSError),
-                    context.wrap_socket(plain, server_side=True) as connection,
-                ):
-                    request = b""
-                    while b"secret-words" not in request:  # head and body may come apart
-                        request += connection.recv(65536)
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+        def answer(plain: socket.socket) -> None:
+            with (
+                contextlib.suppress(OSError),
+                context.wrap_socket(plain, server_side=True) as connection,
+            ):
+                request = b""
+                while b"secret-words" not in request:  # head and body may come apart
+                    piece = connection.recv(65536)
+                    if not piece:
+                        return
+                    request += piece
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
 
-        thread = threading.Thread(target=answer)
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    answer(listening.accept()[0])
+
+        thread = threading.Thread(target=accept)
         thread.start()
         yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
         thread.join(5)
 
 
@@ -245,3 +268,27 @@ def test_a_certificate_without_the_name_is_no_answer(tls_port, measure):
     line = measure({CALLERS: ["127.0.0.1"]}, "127.0.0.1", port=tls_port, names=names)
     assert "Hostname mismatch" in line["paths"]["callers"]["error"]
     assert metrics_of(line)["CanaryUnreachable"] == 1.0
+
+
+@pytest.mark.parametrize("tls_port", [(CALLERS, [])], indirect=True, ids=["common name"])
+def test_a_common_name_is_no_name(tls_port, measure):
+    names = {"callers": CALLERS}
+    line = measure({CALLERS: ["127.0.0.1"]}, "127.0.0.1", port=tls_port, names=names)
+    assert "certificate verify failed" in line["paths"]["callers"]["error"].lower()
+
+
+def _sent_by_the_sender(port):
+    request = AWSRequest("POST", f"https://localhost:{port}/", {}, b"secret-words").prepare()
+    return exchanges.KeptConnections().send(request)
+
+
+def test_the_sender_checks_certificates_too(tls_port):
+    assert _sent_by_the_sender(tls_port).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "tls_port", [("localhost", []), ("test", [ZONAL])], indirect=True, ids=["common name", "other"]
+)
+def test_the_sender_takes_no_other_name(tls_port):
+    with pytest.raises(botocore.exceptions.SSLError, match="verify failed"):
+        _sent_by_the_sender(tls_port)

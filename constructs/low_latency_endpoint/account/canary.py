@@ -18,6 +18,7 @@ from ..facts.canary_metrics import (
     OUT_OF_ZONE,
     OUT_OF_ZONE_MINUTES,
     PATH_MINUTES,
+    REFUSED,
     UNREACHABLE,
     UNREACHABLE_MINUTES,
 )
@@ -26,7 +27,13 @@ from .calls import Account
 from .metrics import Query, Series, median, metrics_of, read_queries
 
 #: Of one run in each period, the median is what that run saw.
-_STATISTICS = {CONNECT: "p50", ANSWER: "p50", UNREACHABLE: "Average", OUT_OF_ZONE: "Average"}
+_STATISTICS = {
+    CONNECT: "p50",
+    ANSWER: "p50",
+    UNREACHABLE: "Average",
+    OUT_OF_ZONE: "Average",
+    REFUSED: "Average",
+}
 _MINUTE = timedelta(minutes=1)
 
 
@@ -43,7 +50,8 @@ class ZoneReading:
     period: timedelta
     connect: Series = field(default_factory=Series)
     answer: Series = field(default_factory=Series)
-    unreachable: Series = field(default_factory=Series)
+    unreachable: Series = field(default_factory=Series)  # refused runs among them
+    refused: Series = field(default_factory=Series)
     out_of_zone: Series = field(default_factory=Series)
     longest_connect: float = LONGEST_CONNECT_MS  # in milliseconds: its alarm's threshold
     difference: float | None = None  # the same of the alarm that compares zones, where there is one
@@ -57,9 +65,17 @@ class ZoneReading:
 
     @property
     def lost_runs(self) -> list[datetime]:
-        """When no run of a period got an answer; of a minute, when one got none."""
+        """When no run of a period got an answer to use; of a minute, when one got none."""
+        return self._all_runs(self.unreachable)
+
+    @property
+    def refused_runs(self) -> list[datetime]:
+        """The same of the runs that were refused."""
+        return self._all_runs(self.refused)
+
+    def _all_runs(self, share_of_runs: Series) -> list[datetime]:
         least = 0.0 if self.period <= _MINUTE else 0.999
-        return sorted(time for time, share in self.unreachable.points.items() if share > least)
+        return sorted(time for time, share in share_of_runs.points.items() if share > least)
 
     @property
     def runs_abroad(self) -> list[datetime]:
@@ -220,6 +236,7 @@ def read_canary(
             connect=series[zone, CONNECT],
             answer=series[zone, ANSWER],
             unreachable=series[zone, UNREACHABLE],
+            refused=series[zone, REFUSED],
             out_of_zone=series[zone, OUT_OF_ZONE],
             longest_connect=limits.get(zone, LONGEST_CONNECT_MS),
             difference=difference,

@@ -13,7 +13,10 @@ model has a part."""
 ANSWER = "CanaryAnswerTime"
 """Milliseconds from the request to the end of the answer, on an open connection: what callers see."""
 UNREACHABLE = "CanaryUnreachable"
-"""1 where no answer came at all, else 0. An error is an answer."""
+"""1 where a caller got nothing to use, else 0: no answer, or a refusal. A model's error is an answer."""
+REFUSED = "CanaryRefused"
+"""1 where an answer came that no caller could use, else 0: AWS refused the call, such as by the interface
+endpoint's policy, or something else on the path answered. A ValidationError is of the payload alone."""
 OUT_OF_ZONE = "CanaryOutOfZone"
 """1 where the name that callers use had an address of another zone among its answers, else 0."""
 
@@ -21,6 +24,7 @@ PUBLISHED = {
     "connect": CONNECT,
     "answer": ANSWER,
     "unreachable": UNREACHABLE,
+    "refused": REFUSED,
     "out_of_zone": OUT_OF_ZONE,
 }
 

@@ -52,11 +52,11 @@ class ZoneCanary(Construct):
     zonal name and the name that callers use, opens a connection to what each answers, and sends the
     payload. Its log has each step; the metrics (namespace ``LowLatencyEndpoint``, by
     ``EndpointName`` and ``Zone``) are ``CanaryConnectTime``, ``CanaryAnswerTime``,
-    ``CanaryUnreachable`` and ``CanaryOutOfZone``. It keeps an endpoint warm, too. Its requests name
+    ``CanaryUnreachable``, ``CanaryRefused`` and ``CanaryOutOfZone``. It keeps an endpoint warm, too. Its requests name
     no inference component: of an endpoint that holds components it measures the path alone.
 
     Four kinds of alarms. Three page: a zone's path is slow (the time to connect, in which no model
-    has a part), no answer reaches a zone, and one zone's callers wait longer than the others'. The
+    has a part), no answer that callers could use reaches a zone, and one zone's callers wait longer than the others'. The
     fourth, that the callers' name answers from another zone, pages nobody: AWS's page on SageMaker
     says that it does not, and PrivateLink's page says that regional names answer round robin.
 
@@ -230,9 +230,10 @@ class ZoneCanary(Construct):
             threshold=0,
             periods=(UNREACHABLE_MINUTES, UNREACHABLE_MINUTES),
             missing=_IGNORED,  # before the first run, and after hours of silence
-            when=f"nothing that is sent from {zone} is answered, or nothing can be sent",
-            means=f"callers in {zone} cannot reach the endpoint, or the zone is lost",
-            look_first=f"the canary's log, then AWS Health for {zone}",
+            when=f"what is sent from {zone} is not answered or refused, or nothing can be sent",
+            means=f"callers in {zone} cannot reach or may not call the endpoint, or the zone is lost",
+            look_first="the canary's log (403: the interface endpoint's policy), then AWS Health for "
+            f"{zone}",
         )
         if self._compares_names:
             yield AlarmSpecification(

@@ -489,6 +489,15 @@ NEAR_MISSES = (
         canary=watched(CanaryUnreachable=lambda m: float(m in (3, 30, 50))),
     ),
     but(
+        "LLD807",
+        "a zone whose calls a policy denies",
+        "most get no answer at all",
+        "LLD803",
+        canary=watched(
+            CanaryUnreachable=between(20, 43, 1, 0), CanaryRefused=between(20, 25, 1, 0)
+        ),
+    ),
+    but(
         "LLD804",
         "the runtime's name leads out of the zone",
         "once",

@@ -141,7 +141,7 @@ def data(parsed: dict[str, Any], *, metrics: int | None = None) -> None:
 def canary(*, runs: int = 15, **values: float) -> dict[str, Change]:
     """A canary in one zone, whose metrics are these in the first of 15 minutes, by default all."""
     whole = {"CanaryConnectTime": 0.9, "CanaryAnswerTime": 52.0, "CanaryUnreachable": 0.0}
-    whole |= {"CanaryOutOfZone": 0.0, **values}
+    whole |= {"CanaryOutOfZone": 0.0, "CanaryRefused": 0.0, **values}
     dimensions = [{"Name": "EndpointName", "Value": NAME}, {"Name": "Zone", "Value": "use1-az1"}]
 
     def listed(parsed: dict[str, Any]) -> None:
@@ -430,6 +430,11 @@ CASES = [
     warns("LLV301", "out of the zone in 15 of 15", "ZonalUrl", **canary(CanaryOutOfZone=1.0)),
     passes("LLV305", "15 of 15 runs answered", "connecting 0.9 ms", **canary()),
     fails("LLV305", "15 of the canary's 15 runs got no answer", **canary(CanaryUnreachable=1.0)),
+    fails(
+        "LLV305",
+        "15 of the canary's 15 runs were refused",
+        **canary(CanaryUnreachable=1.0, CanaryRefused=1.0),
+    ),
     unknown("LLV305", "the canary has been silent since", **canary(runs=8)),
     fails("LLV305", "connecting takes 21 ms, more than 10 ms", **canary(CanaryConnectTime=21)),
     unknown("LLV302", "not inside the VPC"),

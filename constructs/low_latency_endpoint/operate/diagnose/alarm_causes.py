@@ -62,7 +62,7 @@ _CAUSES: dict[str, tuple[str, ...]] = {
     WAITING: _TOKENS,
     KV_CACHE: _TOKENS,
     CONNECT: ("LLD802",),
-    UNREACHABLE: ("LLD803", "LLD805"),
+    UNREACHABLE: ("LLD803", "LLD805", "LLD807"),
     ANSWER: ("LLD806", "LLD802", "LLD803"),
     OUT_OF_ZONE: ("LLD804",),
 }

@@ -33,19 +33,23 @@ def paths(m: Measurements) -> Iterator[Finding]:
     if slow:
         shown = [evidence for reading in slow for evidence in _slow_path(m, reading, slow)]
         yield finding("LLD802", *shown, at=_zones(slow))
-    lost = [reading for reading in m.canary if _no_answers(reading)]
+    lost = [reading for reading in m.canary if _rows(reading, "LLD803")]
     if lost:
         shown = [evidence for reading in lost for evidence in _no_answer(m, reading)]
         yield finding("LLD803", *shown, at=_zones(lost))
+    refused = [reading for reading in m.canary if _rows(reading, "LLD807")]
+    if refused:
+        shown = [evidence for reading in refused for evidence in _refusals(m, reading)]
+        yield finding("LLD807", *shown, at=_zones(refused))
     abroad = [reading for reading in m.canary if reading.leads_out]
     if abroad:
         shown = [evidence for reading in abroad for evidence in _out_of_zone(m, reading)]
         yield finding("LLD804", *shown, risk=True, at=_zones(abroad))
-    silent = [reading for reading in m.canary if _silences(reading)]
+    silent = [reading for reading in m.canary if _rows(reading, "LLD805")]
     if silent:
         shown = [evidence for reading in silent for evidence in _silence(m, reading)]
         yield finding("LLD805", *shown, risk=True, at=_zones(silent))
-    yield from _late_answers(m, slow + lost)
+    yield from _late_answers(m, slow + lost + refused)
 
 
 def _slow_path(
@@ -67,27 +71,41 @@ def _slow_path(
     return _dated(m, reading, reading.connect, bad, words)
 
 
-def _no_answers(reading: ZoneReading) -> list[list[datetime]]:
-    """Times without an answer as long as the alarm takes; missed runs count, as it counts them."""
-    lost = set(reading.lost_runs)
-    rows = reading.lasting({*lost, *reading.missed_runs}, UNREACHABLE_MINUTES)
-    return [row for row in rows if 2 * len(lost.intersection(row)) > len(row)]
+def _rows(reading: ZoneReading, cause: str) -> list[list[datetime]]:
+    """Times without an answer to use as long as the alarm takes, of which most have this cause.
 
-
-def _silences(reading: ZoneReading) -> list[list[datetime]]:
-    """The same of which most are runs that were missed."""
-    answered = _no_answers(reading)
+    Missed runs count, as the alarm counts them.
+    """
     rows = reading.lasting({*reading.lost_runs, *reading.missed_runs}, UNREACHABLE_MINUTES)
-    return [row for row in rows if row not in answered]
+    return [row for row in rows if _cause(reading, row) == cause]
+
+
+def _cause(reading: ZoneReading, row: list[datetime]) -> str:
+    """What most runs of a row were: missed, refused, or without an answer."""
+    lost = set(reading.lost_runs).intersection(row)
+    if 2 * len(lost) <= len(row):
+        return "LLD805"
+    return "LLD807" if 2 * len(lost.intersection(reading.refused_runs)) > len(lost) else "LLD803"
 
 
 def _no_answer(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
     def words(times: list[datetime]) -> str:
-        share = percent(_share_within(reading.unreachable, times))
+        unused, refused = reading.unreachable, reading.refused
+        share = percent(_share_within(unused, times) - _share_within(refused, times))
         return f"{share} of the canary's runs in {reading.zone} got no answer"
 
-    bad = _stretches(reading, reading.lost_runs, UNREACHABLE_MINUTES)
+    unanswered = set(reading.lost_runs).difference(reading.refused_runs)
+    bad = _stretches(reading, unanswered, UNREACHABLE_MINUTES)
     return _dated(m, reading, reading.unreachable, bad, words)
+
+
+def _refusals(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
+    def words(times: list[datetime]) -> str:
+        share = percent(_share_within(reading.refused, times))
+        return f"{share} of the canary's runs in {reading.zone} were refused"
+
+    bad = _stretches(reading, reading.refused_runs, UNREACHABLE_MINUTES)
+    return _dated(m, reading, reading.refused, bad, words)
 
 
 def _out_of_zone(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
@@ -104,7 +122,7 @@ def _out_of_zone(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
 
 def _silence(m: Measurements, reading: ZoneReading) -> Iterator[Evidence]:
     """When a canary was silent, and whether it still is."""
-    for row in _silences(reading)[-_SHOWN:]:
+    for row in _rows(reading, "LLD805")[-_SHOWN:]:
         start, end = row[0], row[-1] + m.period
         since = (
             f"since {m.clock(start)}" if reading.unreachable else f"since before {m.clock(start)}"

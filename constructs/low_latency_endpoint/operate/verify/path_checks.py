@@ -315,10 +315,16 @@ def _led(name: str, reading: ZoneReading) -> Outcome:
 def zones_answer(context: VerificationContext, reading: ZoneReading) -> Outcome:
     connect, answer = reading.connect.median, reading.answer.median
     lost, runs = reading.unreachable.sum, len(reading.unreachable)
+    refused = reading.refused.sum
     if not runs:
         return unknown("the canary has been silent for 15 minutes", "Read its log.")
     if since := reading.silent_since:
         return unknown(f"the canary has been silent since {since:%H:%M}", "Read its log.")
+    if reading.is_unreachable and 2 * refused > lost:
+        return failed(
+            f"{readable(refused)} of the canary's {runs} runs were refused",
+            "Read in its log what was said. LLV304 judges the interface endpoint's policy.",
+        )
     if reading.is_unreachable:
         return failed(
             f"{readable(lost)} of the canary's {runs} runs got no answer",

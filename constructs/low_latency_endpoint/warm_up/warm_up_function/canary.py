@@ -2,18 +2,16 @@
 
 EventBridge starts it every minute. The environment variable ``CANARY`` says which names it calls, and
 the folder ``payloads`` beside the code has the request. It prints one line in CloudWatch's embedded
-metric format, with more in it than is published as metrics, and never logs a payload.
+metric format, with more in it than is published as metrics. It never logs a payload: of an answer it logs
+headers that SageMaker writes, and the beginning of an error's text.
 """
 
 from __future__ import annotations
 
 import contextlib
-import http.client
-import io
 import json
 import os
 import socket
-import ssl
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,12 +20,17 @@ from urllib.parse import urlsplit
 import botocore.exceptions
 from botocore.awsrequest import AWSResponse
 
+from .exchanges import READ_TIMEOUT, SEND, Connection, botocores, shown, tls_context
 from .measurements import embedded
-from .sender import READ_TIMEOUT, client_of, payload_call, refusal, url_of
+from .sender import client_of, of_the_model, payload_call, refusal, url_of
 
 CONNECT_TIMEOUT = 2.0  # a path on which a SYN is lost for longer is one that is lost
 CONNECTIONS = 3  # the shortest counts: a function that waits for its processor is no slow path
 HTTPS = 443
+TOLD = ("x-amzn-errortype", "x-amzn-invoked-production-variant", "x-amzn-requestid")
+"""Headers that SageMaker writes itself. A container writes others, such as custom attributes, and may
+repeat the request in them."""
+_TOLD_CHARACTERS = 128
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
@@ -56,7 +59,8 @@ def published_metrics(settings: Mapping[str, Any], entry: Mapping[str, Any]) -> 
         "connect": (first.get("connect_ms"), "Milliseconds"),
         # The name that callers use stands last, where they do not use the zonal one.
         "answer": (last.get("answer_ms") if last.get("status") == 200 else None, "Milliseconds"),
-        "unreachable": (int(any("status" not in path for path in paths.values())), "Count"),
+        "unreachable": (int(any(map(_is_lost, paths.values()))), "Count"),
+        "refused": (int(any(path.get("refused") for path in paths.values())), "Count"),
         "out_of_zone": (entry.get("out_of_zone"), "Count"),
     }
     published = {
@@ -68,12 +72,21 @@ def published_metrics(settings: Mapping[str, Any], entry: Mapping[str, Any]) -> 
     return embedded(settings["namespace"], place, published, time.time())
 
 
+def _is_lost(path: Mapping[str, Any]) -> bool:
+    """Whether a caller would have got nothing to use."""
+    return "status" not in path or bool(path.get("refused"))
+
+
 def _call(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """One request through one name: addresses, milliseconds of each step, status or error."""
+    """One request through one name: addresses, milliseconds of each step, status or error.
+
+    ``refused`` says that an answer came which no caller could use, whatever it sends: AWS's own, such
+    as by the policy of an interface endpoint, or that of something else on the path.
+    """
     seen: dict[str, Any] = {"name": name}
     # A local AWS speaks no TLS; names and addresses are the same there.
-    client = client_of(f"{urlsplit(url_of(name)).scheme}://{name}", 1)
-    events, event = client.meta.events, "before-send.sagemaker-runtime.InvokeEndpoint"
+    client = client_of(f"{urlsplit(url_of(name)).scheme}://{name}")
+    events = client.meta.events
 
     def send(request: Any, **_: Any) -> AWSResponse:
         return _sent(request, (str(found[0][4][0]), HTTPS), seen)
@@ -82,22 +95,28 @@ def _call(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
         with _timed(seen, "dns_ms"):
             found = socket.getaddrinfo(name, HTTPS, socket.AF_INET, socket.SOCK_STREAM)
         seen["addresses"] = sorted({str(address[0]) for *_, address in found})
-        events.register(event, send)
+        events.register(SEND, send)
         try:
             payload_call(settings, client)(0)
         finally:
-            events.unregister(event, send)
+            events.unregister(SEND, send)
     except botocore.exceptions.ClientError as failure:
         seen["error"] = refusal(failure)[0]
+        seen["refused"] = not (of_the_model(failure) or _of_the_payload(failure))
     except Exception as failure:
-        seen["error"] = f"{type(failure).__name__}: {failure}"[:500]
+        seen["error"] = shown(failure)
     return seen
+
+
+def _of_the_payload(failure: botocore.exceptions.ClientError) -> bool:
+    """Whether SageMaker refused this request alone, such as one that names no inference component."""
+    return bool(failure.response.get("Error", {}).get("Code") == "ValidationError")
 
 
 def _sent(request: Any, address: tuple[str, int], seen: dict[str, Any]) -> AWSResponse:
     """The signed request, sent to an address on the last of some new connections; each step is timed."""
     url = urlsplit(request.url)
-    connection = http.client.HTTPConnection(url.netloc)
+    connection = Connection(url)
     with contextlib.closing(connection):
         for _ in range(CONNECTIONS):
             connection.close()
@@ -105,30 +124,19 @@ def _sent(request: Any, address: tuple[str, int], seen: dict[str, Any]) -> AWSRe
                 connection.sock = socket.create_connection(address, CONNECT_TIMEOUT)
         connection.sock.settimeout(READ_TIMEOUT)
         if url.scheme == "https":  # not in a local AWS
+            context = tls_context()
             with _timed(seen, "tls_ms"):
-                connection.sock = ssl.create_default_context().wrap_socket(
-                    connection.sock, server_hostname=url.hostname
-                )
+                connection.sock = context.wrap_socket(connection.sock, server_hostname=url.hostname)
         with _timed(seen, "answer_ms"):
             with _timed(seen, "first_byte_ms"):
-                connection.request(request.method, url.path, request.body, request.headers)
-                answer = connection.getresponse()
-            body = answer.read()
+                answer = connection.ask(request)
+            body = answer.body()
     seen["status"] = answer.status
-    # The variant that answered, and whatever else SageMaker tells of the call.
+    seen["refused"] = answer.status != 200
     seen["told"] = {
-        name.lower(): value
-        for name, value in answer.headers.items()
-        if name.lower().startswith("x-amzn-")
+        name: value[:_TOLD_CHARACTERS] for name in TOLD if (value := answer.headers.get(name))
     }
-    return AWSResponse(request.url, answer.status, dict(answer.headers), _Body(body))
-
-
-class _Body(io.BytesIO):
-    """A body that was read, as botocore reads bodies."""
-
-    def stream(self, **_: Any) -> Iterator[bytes]:
-        yield self.read()
+    return botocores(request, answer, body)
 
 
 @contextlib.contextmanager

@@ -63,7 +63,7 @@ def custom_resource(event: Mapping[str, Any], context: Any) -> None:
             succeeded, reason, data = _verdict(report, event["ResourceProperties"], rolling_back)
     except Exception as error:
         succeeded = event["RequestType"] == "Delete" or rolling_back
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"[:REASON_LIMIT]
         _log({"event": "warm-up broke", "reason": reason})
     log = f" (log: {context.log_group_name} {context.log_stream_name})"
     _answer(event, succeeded, reason[:REASON_LIMIT] + log, data)

@@ -2,7 +2,7 @@
 
 Its event says how much; where to send stands in the environment variable ``WARM_UP``, what to send
 in the folder ``payloads`` beside the code. It answers with what it measured, and never logs a
-payload.
+payload: of an answer it logs the beginning of an error's text.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import boto3
 import botocore.exceptions
 from botocore.config import Config
 
+from .exchanges import READ_TIMEOUT, SEND, SHOWN, KeptConnections, shown
 from .measurements import Zone
 
-READ_TIMEOUT = 70  # SageMaker answers within 60 s; the SDK has to wait a little longer
 GRACE_SECONDS = 30.0  # a new role takes a while until every part of AWS knows it
 PAUSE_SECONDS = 0.5  # after a failure, so that a fleet that starts is not flooded
 
 _TRY_AGAIN = {408, 429}
 
-_clients: dict[tuple[str, int], Any] = {}
+_clients: dict[str, Any] = {}
 
 
 @dataclass
@@ -50,7 +50,7 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     given = event.get("zones") or {}
     zones = {name: Zone(**given.get(name, {})) for name in settings["zones"]}
     calls = {
-        name: payload_call(settings, client_of(url_of(host), run.concurrency))
+        name: payload_call(settings, _client_that_keeps_connections(url_of(host)))
         for name, host in settings["zones"].items()
     }
     refused = send(run, zones, calls)
@@ -132,7 +132,7 @@ class _Line:
             except botocore.exceptions.ClientError as failure:
                 error = self._judged(failure)
             except Exception as failure:
-                error = f"{type(failure).__name__}: {failure}"
+                error = shown(failure)
             taken = None if error else (time.perf_counter() - began) * 1000
             with self._lock:
                 self._in_flight -= 1
@@ -144,7 +144,7 @@ class _Line:
         """The failure's text; a refusal that will not pass ends the run."""
         text, final = refusal(failure)
         early = time.monotonic() - self._started < GRACE_SECONDS
-        if final and (not early or _of_the_model(failure)):
+        if final and (not early or of_the_model(failure)):
             self._refusals.append(text)
             self._stop.set()
         return text
@@ -159,17 +159,18 @@ def refusal(failure: botocore.exceptions.ClientError) -> tuple[str, bool]:
     response = failure.response
     error = response.get("Error", {})
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    if _of_the_model(failure):
+    if of_the_model(failure):
         status = int(response.get("OriginalStatusCode") or 0)
         said = response.get("OriginalMessage") or error.get("Message", "")
         answered = f"the model answered {status}" if status else "the model gave no answer"
         text = f"{answered}: {said}"
     else:
         text = f"{error.get('Code')}: {error.get('Message')}"
-    return text[:500], 400 <= status < 500 and status not in _TRY_AGAIN
+    return text[:SHOWN], 400 <= status < 500 and status not in _TRY_AGAIN
 
 
-def _of_the_model(failure: botocore.exceptions.ClientError) -> bool:
+def of_the_model(failure: botocore.exceptions.ClientError) -> bool:
+    """Whether the container failed, and SageMaker only says so."""
     return bool(failure.response.get("Error", {}).get("Code") == "ModelError")
 
 
@@ -196,20 +197,20 @@ def url_of(host: str) -> str:
     )
 
 
-def client_of(url: str, concurrency: int) -> Any:
-    """One client for each zone, kept while Lambda keeps the process."""
-    key = (url, concurrency)
-    if key not in _clients:
-        _clients[key] = boto3.client(
+def client_of(url: str) -> Any:
+    """One client for each zone, kept while Lambda keeps the process; whoever uses it sends."""
+    if url not in _clients:
+        _clients[url] = boto3.client(
             "sagemaker-runtime",
             endpoint_url=url,
-            config=Config(
-                max_pool_connections=concurrency,
-                connect_timeout=5,
-                read_timeout=READ_TIMEOUT,
-                tcp_keepalive=True,
-                # A repeated request would hide how long the first one took.
-                retries={"total_max_attempts": 1},
-            ),
+            # A repeated request would hide how long the first one took.
+            config=Config(retries={"total_max_attempts": 1}),
         )
-    return _clients[key]
+    return _clients[url]
+
+
+def _client_that_keeps_connections(url: str) -> Any:
+    """A client whose connections are as warm as those of callers."""
+    if url not in _clients:
+        client_of(url).meta.events.register(SEND, KeptConnections().send)
+    return _clients[url]

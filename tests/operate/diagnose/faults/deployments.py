@@ -268,6 +268,12 @@ ROWS = {
         "100 % of the canary's runs in use1-az1 got no answer & this ended at 03:43",
         canary=watched(CanaryUnreachable=between(20, 43, 1, 0)),
     ),
+    "LLD807: a zone whose calls a policy denies": fault(
+        "100 % of the canary's runs in use1-az1 were refused & this ended at 03:43",
+        canary=watched(
+            CanaryUnreachable=between(20, 43, 1, 0), CanaryRefused=between(20, 43, 1, 0)
+        ),
+    ),
     "LLD806: answers that one zone waits for, though it connects fast": fault(
         "answers take 2,500 ms from use1-az1 (median), from the other zones 50 ms & takes 1 ms",
         canary=watched(CanaryAnswerTime=from_minute(30, 50, 2500)),

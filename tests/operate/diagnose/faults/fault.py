@@ -109,6 +109,7 @@ def watched(**in_one_zone: Callable[[int], float | None]) -> dict[str, dict[str,
         "CanaryConnectTime": constant(1),
         "CanaryAnswerTime": constant(50),
         "CanaryUnreachable": constant(0),
+        "CanaryRefused": constant(0),
         "CanaryOutOfZone": constant(0),
     }
     return {"use1-az1": {**well, **in_one_zone}, "use1-az2": well}
