@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 import os
 import random
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -24,9 +22,9 @@ from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
 from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.report.charts import PALETTE, Chart, Line, Panel
 from low_latency_endpoint.report.document import Document
-from low_latency_endpoint.report.pages import page
 from low_latency_endpoint.settings import load_settings
 from low_latency_endpoint.settings.variant_plans import plan_endpoint
+from tests.pictures import picture, texts
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "dashboard.svg"
@@ -154,21 +152,13 @@ def test_the_picture_in_the_docs_shows_these_graphs(body: dict[str, Any], graphs
     drawn = _picture(body, graphs)
     if os.environ.get("UPDATE_DOCS"):
         PICTURE.write_text(drawn, "utf-8")
-    texts = _texts(PICTURE.read_text("utf-8"))
-    assert texts == _texts(drawn), f"run: UPDATE_DOCS=1 pytest {Path(__file__).relative_to(ROOT)}"
-    assert {*DRAWN, "alarm: p99 above 160 ms", "maximum, as deployed: 24"} <= set(texts)
-
-
-def _texts(picture: str) -> list[str]:
-    """What a picture says, but for its style."""
-    elements = ElementTree.fromstring(picture).iter()
-    own = (element for element in elements if not element.tag.endswith("style"))
-    texts = (text for element in own for text in (element.text, element.tail))
-    return [text.strip() for text in texts if text and text.strip()]
+    shown = texts(PICTURE.read_text("utf-8"))
+    assert shown == texts(drawn), f"run: UPDATE_DOCS=1 pytest {Path(__file__).relative_to(ROOT)}"
+    assert {*DRAWN, "alarm: p99 above 160 ms", "maximum, as deployed: 24"} <= set(shown)
 
 
 def _picture(body: dict[str, Any], graphs: Graphs) -> str:
-    """A page's chart as an SVG file, in which browsers lay out its HTML."""
+    """The graphs of `DRAWN` as a page's chart."""
     minutes = [START + timedelta(minutes=minute) for minute in range(MINUTES)]
     panels = []
     for widget in body["widgets"]:
@@ -193,19 +183,7 @@ def _picture(body: dict[str, Any], graphs: Graphs) -> str:
                 ],
             )
         )
-    found = re.search(
-        r"<style>(.*?)</style>.*(<figure.*</figure>)",
-        page(Document("", [Chart("dashboard", panels, "time")])),
-        re.DOTALL,
-    )
-    assert found
-    style, figure = found.groups()
-    figure = figure.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 720"><foreignObject width="900" '
-        f'height="720"><body xmlns="http://www.w3.org/1999/xhtml"><style>{style}</style>{figure}'
-        "</body></foreignObject></svg>\n"
-    )
+    return picture(Document("", [Chart("dashboard", panels, "time")]), "figure", height=720)
 
 
 def _per_second(minute: int) -> float:

@@ -1,0 +1,106 @@
+"""README and the site's home show a fault that is found, as the terminal and the page show it.
+
+It is the demo's: the fleet is full, and somebody has lowered its maximum. The account is made up. ``UPDATE_DOCS=1 pytest <this
+file>`` renews text and picture.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from low_latency_endpoint.cli.output import print_document
+from low_latency_endpoint.operate.diagnose import diagnose
+from low_latency_endpoint.operate.diagnose.document import document
+from low_latency_endpoint.report.charts import Chart
+from low_latency_endpoint.report.document import Document, Section, Sentence
+from tests.pictures import picture, texts
+
+from .scenarios import END, ENDPOINT
+from .steady_faults import FAULTS
+
+ROOT = Path(__file__).parents[3]
+PICTURE = ROOT / "docs" / "found-fault.svg"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md")
+HEAD = "<!-- output: found fault -->\n\n```text\n"
+DRAWN = ("ModelLatency",)
+RENEW = f"run: UPDATE_DOCS=1 pytest {Path(__file__).relative_to(ROOT)}"
+
+
+@pytest.fixture(scope="module")
+def report() -> Document:
+    """What `low-latency diagnose` says of the fault, half an hour after the change by hand."""
+    fault = next(each for each in FAULTS if each.name == "somebody lowered the maximum")
+    account = fault.scenario().account()
+    account.events = [
+        {
+            "EventName": "RegisterScalableTarget",
+            "EventTime": END - timedelta(minutes=38),
+            "CloudTrailEvent": json.dumps(
+                {
+                    "userIdentity": {
+                        "type": "AssumedRole",
+                        "arn": "arn:aws:sts::123456789012:assumed-role/Operators/sam",
+                    },
+                    "requestParameters": {
+                        "resourceId": f"endpoint/{ENDPOINT}/variant/primary",
+                        "serviceNamespace": "sagemaker",
+                        "maxCapacity": 8,
+                    },
+                }
+            ),
+        }
+    ]
+    start = END - timedelta(hours=1)
+    return document(diagnose(account, ENDPOINT, start=start, end=END, now=END, region="us-east-1"))
+
+
+def test_the_pages_show_what_the_terminal_shows(
+    report: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        print_document(report)
+    found = printed.getvalue().partition("\nEvidence of ")[0]
+    for path in PAGES:
+        before, head, after = path.read_text("utf-8").partition(HEAD)
+        assert head, f"{path.name} has a place for it"
+        shown, end, rest = after.partition("```")
+        if os.environ.get("UPDATE_DOCS"):
+            path.write_text(before + head + found + end + rest, "utf-8")
+        else:
+            assert shown == found, RENEW
+
+
+def test_the_picture_shows_cause_and_remedy(report: Document) -> None:
+    drawn = picture(_beginning(report), "main", height=1150)
+    if os.environ.get("UPDATE_DOCS"):
+        PICTURE.write_text(drawn, "utf-8")
+    shown = texts(PICTURE.read_text("utf-8"))
+    assert shown == texts(drawn), RENEW
+    said = " ".join(shown)
+    for words in (
+        "The fleet is at its maximum",
+        "MaxCapacity is 8, the template says 16",
+        "RegisterScalableTarget by arn:aws:sts::123456789012:assumed-role/Operators/sam",
+        "npx cdk deploy --revert-drift",
+        *DRAWN,
+    ):
+        assert words in said
+
+
+def _beginning(report: Document) -> Document:
+    """Verdict and findings, and the graph of what callers felt."""
+    told = [part for part in report.parts if isinstance(part, Sentence)]
+    sections = [part for part in report.parts if isinstance(part, Section)]
+    findings = next(section for section in sections if section.title == "Findings")
+    chart = next(part for section in sections for part in section.parts if isinstance(part, Chart))
+    panels = [panel for panel in chart.panels if panel.title in DRAWN]
+    return replace(report, parts=[*told, findings, replace(chart, panels=panels)])
