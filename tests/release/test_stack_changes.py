@@ -79,6 +79,48 @@ def test_what_becomes_of_one_resource(before, after, effect):
     assert effects(was, now) == ({"R": effect} if effect else {})
 
 
+def tracking(name, metric="SageMakerVariantInvocationsPerInstance", target="endpoint/a/variant/v"):
+    configuration = {
+        "PredefinedMetricSpecification": {"PredefinedMetricType": metric},
+        "TargetValue": 70,
+    }
+    return of(
+        "ApplicationAutoScaling::ScalingPolicy",
+        PolicyName=name,
+        PolicyType="TargetTrackingScaling",
+        ScalingTargetId=target,
+        TargetTrackingScalingPolicyConfiguration=configuration,
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "effect"),
+    [
+        # "Only one TargetTrackingScaling policy for a given metric specification is allowed."
+        (tracking("b"), Effect.REFUSED),
+        (tracking("b", metric="SageMakerInferenceComponentInvocationsPerCopy"), Effect.REPLACED),
+        # Of another target both the name and the metric are free.
+        (tracking("b", target="endpoint/b/variant/v"), Effect.REPLACED),
+        (tracking("a", target="endpoint/b/variant/v"), Effect.REPLACED),
+    ],
+)
+def test_a_tracking_policy_has_no_second_beside_it(after, effect):
+    assert effects({"R": tracking("a")}, {"R": after}) == {"R": effect}
+
+
+def test_a_policy_whose_target_is_replaced_takes_its_name_along():
+    def both(endpoint):
+        target = of(
+            "ApplicationAutoScaling::ScalableTarget",
+            ResourceId=f"endpoint/{endpoint}/variant/v",
+            MinCapacity=1,
+            MaxCapacity=2,
+        )
+        return {"Target": target, "Policy": tracking("a", target={"Ref": "Target"})}
+
+    assert effects(both("a"), both("b")) == dict.fromkeys(("Target", "Policy"), Effect.REPLACED)
+
+
 @pytest.mark.parametrize(
     "reference",
     [

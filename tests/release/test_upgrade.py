@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.release.stack_changes import Effect, ResourceChange
-from tools.release.upgrade import AppUpgrade, main, page, upgrade_page
+from tools.release.upgrade import APART, AppUpgrade, main, page, upgrade_page
 
 #: A library of one construct: {kms}, {topic} and {argument} differ between its versions.
 CODE = """
@@ -70,8 +70,8 @@ def test_what_an_upgrade_does_is_read_from_both_wheels_templates(checkouts):
     library(checkouts[1], "0.2.0", kms="new-key", topic="Alerts")
     text = upgrade_page(*checkouts)
     assert text.startswith("# Upgrade from 0.1.0 to 0.2.0\n")
-    assert "2 resources are replaced (in 2 of 2 apps); 2 resources are deleted (in 2 of 2" in text
-    for app in ("endpoint.yaml", "examples/app.py"):
+    assert "3 resources are replaced (in 3 of 3 apps); 3 resources are deleted (in 3 of 3" in text
+    for app in ("endpoint.yaml", APART, "examples/app.py"):
         assert rows(text, app) == {
             ("replaced", "AWS::SageMaker::EndpointConfig", "`KmsKeyId`"),
             ("updated in place", "AWS::SageMaker::Endpoint", "`EndpointConfigName`"),
@@ -95,18 +95,31 @@ def test_code_that_no_longer_works_is_said_and_the_new_code_compared(checkouts):
     example = checkouts[1] / "examples" / "app.py"
     example.write_text(APP.replace("name=", "endpoint_name="), encoding="utf-8")
     text = upgrade_page(*checkouts)
-    assert "1 of 2 apps need other code" in text
+    assert "1 of 3 apps need other code" in text
     assert "unexpected keyword argument 'name'" in text
     assert rows(text, "examples/app.py") == {
         ("deleted", "AWS::SNS::Topic", ""), ("added", "AWS::SNS::Topic", ""),
     }  # fmt: skip
 
 
+def test_names_that_follow_from_the_stack_and_not_from_its_path_are_compared(checkouts):
+    """As in the change that let one template be launched under several names."""
+    library(checkouts[1], "0.2.0")
+    for checkout, name in zip(checkouts, ("node.path", "stack_name"), strict=True):
+        code = checkout / "constructs" / "low_latency_endpoint" / "__init__.py"
+        named = f"endpoint_name=f'{{stack.{name}}}-{{name}}'"
+        code.write_text(code.read_text().replace("endpoint_name=name", named), encoding="utf-8")
+    text = upgrade_page(*checkouts)
+    assert "1 resource is replaced (in 1 of 3 apps)" in text
+    assert rows(text, APART) == {("replaced", "AWS::SageMaker::Endpoint", "`EndpointName`")}
+    assert "callers of the old name fail" in text
+
+
 def test_what_cannot_be_compared_is_not_called_safe(checkouts):
     library(checkouts[1], "0.2.0", argument="endpoint_name")
     (checkouts[1] / "examples" / "app.py").unlink()
     text = upgrade_page(*checkouts)
-    assert "1 of 2 apps could not be compared" in text
+    assert "1 of 3 apps could not be compared" in text
     assert "| examples/app.py | ? |" in text
     assert "No resource is replaced" not in text
 
@@ -146,4 +159,4 @@ def test_what_callers_notice_and_what_stays_is_said():
     text = page("0.1.0", "0.2.0", [AppUpgrade("a.py", changes)])
     assert "`EndpointName` | callers of the old name fail |" in text
     assert "the old one stays in the account" in text
-    assert "CloudFormation refuses the update" in text
+    assert "the update is refused" in text

@@ -18,8 +18,11 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from local_sagemaker.cloudformation.resource_order import references
 from local_sagemaker.resources.table import find_type, is_custom
+from local_sagemaker.scaling_api import track_one_metric
 
 CDK_METADATA = "AWS::CDK::Metadata"  # which constructs there are; nothing is made of it
+_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
+_TRACKING = "TargetTrackingScalingPolicyConfiguration"
 Resource = Mapping[str, Any]
 
 
@@ -90,7 +93,8 @@ def _change(
         properties = frozenset(_at(keys, old, new, other))
         effect = Effect.UPDATED if properties else Effect.LEFT
         if why:
-            effect = Effect.REFUSED if _same_name(old, new, other) else Effect.REPLACED
+            refused = _same_name(old, new, other) or _same_metric(old, new, other)
+            effect = Effect.REFUSED if refused else Effect.REPLACED
             policy = "UpdateReplacePolicy"
         elif why := _may_replace(old, new, other, properties):
             effect = Effect.MAY_BE_REPLACED
@@ -147,7 +151,19 @@ def _same_name(old: Resource, new: Resource, other: set[str]) -> bool:
         old["Type"] == new["Type"]
         and known is not None
         and known.name in new.get("Properties", {})
-        and not _at({str(known.name)}, old, new, other)
+        and not _at({str(known.name), *known.named_within}, old, new, other)
+    )
+
+
+def _same_metric(old: Resource, new: Resource, other: set[str]) -> bool:
+    """Whether a policy would track the old one's metric on the old one's target."""
+    configurations = [resource.get("Properties", {}).get(_TRACKING, {}) for resource in (old, new)]
+    kind = find_type(_POLICY)
+    assert kind is not None
+    return (
+        old["Type"] == new["Type"] == _POLICY
+        and track_one_metric(*configurations)
+        and not _at(set(kind.named_within), old, new, other)
     )
 
 

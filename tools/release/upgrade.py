@@ -4,7 +4,8 @@
 
 The apps of the old revision stand for users' code. Each is synthesised with both revisions of the
 library, in one process each as most of it would be the start of Node.js, and the two templates of
-each stack are compared.
+each stack are compared. One more stands for stacks whose name is not their construct's path, with an
+endpoint whose name the library derives: names that follow from the one or the other differ in it alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from typing import Any
 from .stack_changes import Effect, ResourceChange, changes_of
 
 ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = "endpoint.yaml"
+APART = f"{SHIPPED}, unnamed, in a stack with another name"
+_ENDPOINT_NAME = re.compile(r"^ +endpoint_name:.*\n", re.MULTILINE)
 #: What users of a resource notice, where it is more than CloudFormation's word for it.
 NOTICED = {
     ("AWS::SageMaker::Endpoint", Effect.REPLACED): "callers of the old name fail",
@@ -33,7 +37,10 @@ NOTICED = {
     ("AWS::EC2::VPCEndpoint", Effect.DELETED): "callers' connections through it end",
     ("AWS::CloudWatch::Alarm", Effect.REPLACED): "it begins without a state",
 }
-_REFUSED = "CloudFormation refuses the update: the new one would have the old one's name"
+_REFUSED = (
+    "the update is refused, as the new one is made first: it would have the old one's name, or track "
+    "the old one's metric"
+)
 _WORDS = {
     Effect.REFUSED: "the update fails and is rolled back; nothing changes",
     Effect.REPLACED: "a new one is made, then the old one is deleted",
@@ -44,9 +51,14 @@ _WORDS = {
     Effect.LEFT: "the same in both templates",
 }
 _SCRIPT = """
-import pathlib, runpy, sys
+import os, pathlib, runpy, sys
 import aws_cdk
 target = pathlib.Path(sys.argv[1])
+if os.environ.get("STACK_NAME"):
+    made_stack = aws_cdk.Stack.__init__
+    def stack_of_another_name(stack, scope=None, id=None, **given):
+        made_stack(stack, scope, id, **{**given, "stack_name": os.environ["STACK_NAME"]})
+    aws_cdk.Stack.__init__ = stack_of_another_name
 made = aws_cdk.App.__init__
 for path in sys.argv[2:]:
     output = target / pathlib.Path(path).name
@@ -95,7 +107,7 @@ class AppUpgrade:
 def apps_of(checkout: Path) -> dict[str, Path]:
     """The apps and settings files of a checkout that stand for users' own, by their paths in it."""
     examples = sorted((checkout / "examples").glob("*"))
-    found = [checkout / "endpoint.yaml"]
+    found = [checkout / SHIPPED]
     found += [path for path in examples if path.suffix == ".yaml"]
     found += [
         path
@@ -105,14 +117,20 @@ def apps_of(checkout: Path) -> dict[str, Path]:
     return {path.relative_to(checkout).as_posix(): path for path in found if path.is_file()}
 
 
-def synthesise(apps: Iterable[Path], checkout: Path, folder: Path) -> dict[str, Synthesised]:
-    """Synthesise apps with the library of a checkout, by the names of their files."""
+def synthesise(
+    apps: Iterable[Path], checkout: Path, folder: Path, *, stack_name: str = ""
+) -> dict[str, Synthesised]:
+    """Synthesise apps with the library of a checkout, by the names of their files.
+
+    A ``stack_name`` is that of their stacks in place of what they state.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [path.resolve() for path in apps]
     flags = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     environment = {
         **os.environ,
         "PYTHONPATH": str((checkout / "constructs").resolve()),
+        "STACK_NAME": stack_name,
         "CDK_CONTEXT_JSON": json.dumps({**flags, "aws:cdk:enable-path-metadata": True}),
     }
     command = [sys.executable, "-c", _SCRIPT, str(folder.resolve()), *map(str, paths)]
@@ -152,11 +170,23 @@ def upgrade_page(old: Path, new: Path) -> str:
             if after[path.name].error and key in changed and not before[path.name].error
         ]
         rewritten = synthesise(failed, new, folder / "rewritten") if failed else {}
+        apart = [_apart(old, library, folder) for library in (old, new)]
+        apart += [_apart(new, new, folder)] if apart[1].error else []
     upgrades = [
         _upgrade(key, before[path.name], after[path.name], rewritten.get(path.name))
         for key, path in apps.items()
     ]
+    upgrades.append(_upgrade(APART, apart[0], apart[1], apart[-1]))
     return page(_version(old), _version(new), upgrades)
+
+
+def _apart(checkout: Path, library: Path, folder: Path) -> Synthesised:
+    """A checkout's settings without endpoint names, in a stack that is not called as its path."""
+    text = (checkout / SHIPPED).read_text(encoding="utf-8")
+    output = folder / f"{checkout.name}-apart-{library.name}"
+    settings = output.with_suffix(".yaml")
+    settings.write_text(_ENDPOINT_NAME.sub("", text), encoding="utf-8")
+    return synthesise([settings], library, output, stack_name="Apart")[settings.name]
 
 
 def _upgrade(

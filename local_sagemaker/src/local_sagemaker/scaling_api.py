@@ -173,18 +173,27 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
 def _check_metric(
     state: Scaling, entry: tuple[TargetKey, str], configuration: Mapping[str, Any]
 ) -> None:
-    """Refuse a second policy on a target's metric: cdklabs/cdk-ecs-service-extensions#35."""
-    # So the name of such a policy cannot change: CloudFormation makes the new one first.
+    """Refuse a second policy on a target's metric."""
     for other, policy in state.policies.items():
         tracked = policy.get("TargetTrackingScalingPolicyConfiguration") or {}
-        same = any(
-            configuration.get(kind) and configuration.get(kind) == tracked.get(kind)
-            for kind in ("PredefinedMetricSpecification", "CustomizedMetricSpecification")
-        )
-        if other != entry and other[0] == entry[0] and same:
+        if other == entry or other[0] != entry[0]:
+            continue
+        if track_one_metric(configuration, tracked):
             raise Invalid(
                 "Only one TargetTrackingScaling policy for a given metric specification is allowed."
             )
+
+
+def track_one_metric(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two target tracking policies track one metric: a target takes one of them only.
+
+    So the name of such a policy cannot change, as CloudFormation makes the new one first:
+    cdklabs/cdk-ecs-service-extensions#35.
+    """
+    return any(
+        one.get(kind) and one.get(kind) == other.get(kind)
+        for kind in ("PredefinedMetricSpecification", "CustomizedMetricSpecification")
+    )
 
 
 def _policy_arn(caller: Caller, key: TargetKey, kind: str, name: str) -> str:
