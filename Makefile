@@ -281,6 +281,9 @@ release-dry-run: setup release-check  ## Make every file of a release from HEAD,
 	  printf '# Upgrade to %s\n\nThis is the first release: there is no version to upgrade from.\n' \
 	    "$(VERSION)" > $(DIST)/UPGRADE.md; fi
 	@$(MAKE) --no-print-directory release-site
+	@echo "Left out, as only jobs of .github/workflows/release.yml do it, for a pushed tag: attest (GitHub's" \
+	  "attestations of distributions and SBOMs), publish (both distributions on PyPI, with its own attestations)," \
+	  "github-release (the release with its files), site (pushing the docs to gh-pages)."
 
 # A patch release takes the place of its minor version: 0.1.3 is shown as 0.1. Building runs this
 # repository's code, pushing needs the right to write: the job that pushes has nothing but the bundle.

@@ -102,6 +102,15 @@ def test_a_release_is_published_only_after_the_build_and_from_its_environment():
     assert steps["site"]["needs"] == "github-release"
 
 
+def test_the_dry_run_says_at_its_end_what_it_leaves_out():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = makefile.partition("\nrelease-dry-run:")[2].partition("\n\n")[0]
+    end = recipe.rpartition("\t@echo ")[2]
+    workflow = yaml.safe_load(TEXTS["release.yml"])
+    left_out = [name for name in workflow["jobs"] if name != "build"]
+    assert re.findall(r"([\w-]+) \(", end) == left_out
+
+
 def test_no_clone_keeps_credentials():
     for name, job in jobs():
         for step in job["steps"]:
