@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import errno
+import hashlib
 import io
 import json
 import os
@@ -338,3 +340,49 @@ def test_an_object_that_this_machine_cannot_store_says_why(aws, monkeypatch):
     monkeypatch.setattr(FakeKey, "value", FakeKey.value.setter(full))
     code, message = refusal(s3.put_object, Bucket="full-bucket", Key="k", Body=b"x")
     assert (code, "No space left on device" in message) == ("InternalError", True)
+
+
+def _stored(s3, key, body, *, parts, **more):
+    """Put an object there, at once or in so many parts of five MiB."""
+    if not parts:
+        s3.put_object(Bucket="checked", Key=key, Body=body, **more)
+        return
+    made = s3.create_multipart_upload(Bucket="checked", Key=key, **more)
+    target = {"Bucket": "checked", "Key": key, "UploadId": made["UploadId"]}
+    done = []
+    for number in range(1, parts + 1):
+        part = s3.upload_part(**target, PartNumber=number, Body=body, **more)
+        kept = {"ETag": part["ETag"], "ChecksumSHA256": part["ChecksumSHA256"]}
+        done.append({"PartNumber": number, **kept})
+    s3.complete_multipart_upload(**target, MultipartUpload={"Parts": done})
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2])
+@pytest.mark.parametrize("ask", ["head_object", "get_object"])
+def test_a_checksum_says_of_what_it_is(aws, parts, ask):
+    """S3 user guide, "Checking object integrity": of parts, the hash of their hashes and their number."""
+    s3, body = aws.client("s3"), b"x" * (5 * 1024 * 1024)
+    s3.create_bucket(Bucket="checked")
+    _stored(s3, "k", body, parts=parts, ChecksumAlgorithm="SHA256")
+    found = getattr(s3, ask)(Bucket="checked", Key="k", ChecksumMode="ENABLED")
+    one = hashlib.sha256(body).digest()
+    whole = hashlib.sha256(one * parts).digest() if parts else one
+    number = f"-{parts}" if parts else ""
+    assert found["ChecksumSHA256"] == base64.b64encode(whole).decode() + number
+    assert found.get("ChecksumType", "FULL_OBJECT") == ("COMPOSITE" if parts else "FULL_OBJECT")
+    # boto3 asks for it by itself where it reads the body.
+    assert "ChecksumSHA256" not in s3.head_object(Bucket="checked", Key="k")
+
+
+@pytest.mark.parametrize("name", ["SHA256", "SHA1", "CRC32"])
+def test_another_checksum_than_of_the_body_is_refused(aws, name):
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="checked")
+    length = {"SHA256": 32, "SHA1": 20, "CRC32": 4}[name]
+    other = {f"Checksum{name}": base64.b64encode(bytes(length)).decode()}
+    code, words = refusal(s3.put_object, Bucket="checked", Key=name, Body=b"x", **other)
+    assert (code, words) == (
+        "BadDigest",
+        f"The {name} you specified did not match the calculated checksum.",
+    )
+    assert "Contents" not in s3.list_objects_v2(Bucket="checked", Prefix=name)

@@ -127,6 +127,85 @@ def test_a_file_that_is_there_is_not_asked_for_again(site):
     assert len(site.hub.requests) == asked
 
 
+def _put(site, path, content, *, parts, **more):
+    """Somebody puts an object there, with the metadata of the pinned file."""
+    key = site.commit().prefix + path
+    metadata = {"sha256": pinned(path).sha256, "commit": site.commit().commit}
+    target = {"Bucket": site.name, "Key": key}
+    if not parts:
+        site.s3.put_object(**target, Body=content, Metadata=metadata, **more)
+        return
+    made = site.s3.create_multipart_upload(**target, Metadata=metadata, **more)
+    target["UploadId"] = made["UploadId"]
+    done = []
+    for number, start in enumerate(range(0, len(content), PART), 1):
+        part = site.s3.upload_part(
+            **target, PartNumber=number, Body=content[start : start + PART], **more
+        )
+        kept = {name: value for name, value in part.items() if name in ("ETag", "ChecksumSHA256")}
+        done.append({"PartNumber": number, **kept})
+    site.s3.complete_multipart_upload(**target, MultipartUpload={"Parts": done})
+
+
+_MORE = [{}, {"ChecksumAlgorithm": "SHA256"}, {"ChecksumAlgorithm": "CRC32"}]
+
+
+@pytest.mark.parametrize("more", _MORE, ids=str)
+@pytest.mark.parametrize("parts", [False, True], ids=["at once", "in parts"])
+@pytest.mark.parametrize("path", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("changed", [0, -1])
+def test_bytes_of_the_pinned_size_with_forged_metadata_are_not_staged(
+    site, path, parts, more, changed
+):
+    """Whatever S3 was asked to calculate of them."""
+    forged = bytearray(FILES[path])
+    forged[changed] ^= 1
+    _put(site, path, bytes(forged), parts=parts, **more)
+    with pytest.raises(StagingFailed, match=r"LLE357.*is not the pinned file"):
+        site.copy(path)
+    assert site.content(path) == bytes(forged), "what is not ours stays"
+
+
+@pytest.mark.parametrize("more", _MORE, ids=str)
+@pytest.mark.parametrize("parts", [False, True], ids=["at once", "in parts"])
+@pytest.mark.parametrize("path", FILES)
+def test_the_pinned_bytes_are_staged_whoever_put_them(site, path, parts, more):
+    _put(site, path, FILES[path], parts=parts and bool(FILES[path]), **more)
+    assert not site.copy(path)
+    assert site.hub.requests == []
+
+
+def test_s3_itself_refuses_other_bytes_than_it_is_told_the_hash_of(site):
+    with pytest.raises(ClientError, match="BadDigest"):
+        site.s3.put_object(Bucket=site.name, Key="x", Body=b"y", ChecksumSHA256="A" * 43 + "=")
+
+
+def test_what_came_at_once_is_not_read_back(site):
+    """Its hash is S3's own."""
+    site.copy("config.json")
+    site.bucket._s3 = SimpleNamespace(head_object=site.s3.head_object)
+    assert site.bucket.has(site.commit(), pinned("config.json"))
+
+
+def test_the_command_reads_nothing_back(site):
+    site.copy()
+    site.bucket = Bucket(
+        SimpleNamespace(head_object=site.s3.head_object), site.name, reads_back=False
+    )
+    assert site.bucket.has(site.commit(), pinned("model.safetensors"))
+
+
+def test_reading_back_ends_with_the_functions_time(site):
+    site.copy()
+
+    def over():
+        raise StagingFailed("LLE352", "the function's time is over")
+
+    site.bucket = Bucket(site.s3, site.name, go_on=over)
+    with pytest.raises(StagingFailed, match="LLE352"):
+        site.copy()
+
+
 def test_a_cut_connection_goes_on_where_it_broke(site):
     site.hub.cut("model.safetensors", 3_000_000, times=2)
     assert site.copy()

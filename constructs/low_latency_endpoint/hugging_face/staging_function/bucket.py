@@ -6,15 +6,16 @@ known about them lies elsewhere: an object under ``users/``, likewise, for each 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event, Semaphore
 from typing import Any, NamedTuple
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, HTTPClientError
 
 from .addresses import StagingFailed
 
@@ -25,6 +26,7 @@ _THREADS = 4
 _TRIES = 3
 _NEW_RIGHTS = 60.0  # seconds until a policy holds everywhere
 _SHOWN = 5
+_READ_AT_ONCE = 64 * 1024 * 1024
 _ABSENT = ("403", "404", "AccessDenied", "NoSuchKey", "NotFound")
 """S3 says 403 of a key that is not there to who may list some prefixes only:
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html"""
@@ -62,12 +64,24 @@ class Commit(NamedTuple):
 
 
 class Bucket:
-    """One bucket, by a boto3 client."""
+    """One bucket, by a boto3 client.
+
+    ``reads_back`` says whether bytes are read of which S3 has no hash; ``go_on`` is called before
+    each piece of them, and may raise.
+    """
 
     def __init__(
-        self, s3: Any, name: str, *, part: int = PART, sleep: Callable[[float], None] = time.sleep
+        self,
+        s3: Any,
+        name: str,
+        *,
+        part: int = PART,
+        sleep: Callable[[float], None] = time.sleep,
+        reads_back: bool = True,
+        go_on: Callable[[], object] = lambda: None,
     ) -> None:
         self._s3, self._name, self._part, self._sleep = s3, name, part, sleep
+        self._reads_back, self._go_on = reads_back, go_on
 
     # ---------------------------------------------------------------------------------- files
 
@@ -86,17 +100,51 @@ class Bucket:
     def has(self, commit: Commit, file: File) -> bool:
         """Whether the file is there, as pinned."""
         try:
-            found = self._s3.head_object(Bucket=self._name, Key=commit.prefix + file.path)
+            found = self._s3.head_object(
+                Bucket=self._name, Key=commit.prefix + file.path, ChecksumMode="ENABLED"
+            )
         except ClientError as error:
             if _code(error) in _ABSENT:
                 return False
             raise
-        staged = (found["ContentLength"], found["Metadata"].get("sha256"))
-        if staged != (file.size, file.sha256):
+        said = (found["ContentLength"], found["Metadata"].get("sha256"))
+        if said != (file.size, file.sha256) or not self._is_pinned(commit, file, found):
             raise StagingFailed(
                 "LLE357", f"s3://{self._name}/{commit.prefix}{file.path} is not the pinned file"
             )
         return True
+
+    def _is_pinned(self, commit: Commit, file: File, found: Mapping[str, Any]) -> bool:
+        """Whether the bytes are the pinned ones; the metadata is what its writer says.
+
+        S3 checks and keeps the hash of an object that came at once. Of one that came in parts it
+        has no SHA-256 but that of the parts' (``...-3``), which the lock file does not know, and no
+        CRC holds against who forges: its bytes are read.
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html
+        """
+        known = found.get("ChecksumSHA256", "")
+        if known and "-" not in known:
+            return base64.b64decode(known).hex() == file.sha256
+        return not self._reads_back or self._hash_of(commit, file, found["ETag"]) == file.sha256
+
+    def _hash_of(self, commit: Commit, file: File, etag: str) -> str:
+        digest = hashlib.sha256()
+        for start in range(0, file.size, _READ_AT_ONCE):
+            self._go_on()
+            digest.update(self._piece(commit.prefix + file.path, etag, start))
+        return digest.hexdigest()
+
+    def _piece(self, key: str, etag: str, start: int) -> bytes:
+        """Some bytes of an object, asked for again where the connection breaks."""
+        wanted = f"bytes={start}-{start + _READ_AT_ONCE - 1}"
+        for _ in range(_TRIES - 1):
+            with suppress(HTTPClientError):
+                return self._read(key, etag, wanted)
+        return self._read(key, etag, wanted)
+
+    def _read(self, key: str, etag: str, wanted: str) -> bytes:
+        answer = self._s3.get_object(Bucket=self._name, Key=key, IfMatch=etag, Range=wanted)
+        return bytes(answer["Body"].read())
 
     def put(self, commit: Commit, file: File, read: Callable[[], Iterable[bytes]]) -> bool:
         """Write a file unless it is there; whether it was written here."""
@@ -119,7 +167,13 @@ class Bucket:
         metadata = {"sha256": file.sha256, "commit": commit.commit}
         if file.size <= self._part:
             body = b"".join(pieces)
-            self._s3.put_object(**target, Body=body, Metadata=metadata, IfNoneMatch="*")
+            self._s3.put_object(
+                **target,
+                Body=body,
+                Metadata=metadata,
+                IfNoneMatch="*",
+                ChecksumSHA256=base64.b64encode(bytes.fromhex(file.sha256)).decode(),
+            )
             return
         upload = self._s3.create_multipart_upload(**target, Metadata=metadata)["UploadId"]
         target["UploadId"] = upload

@@ -13,6 +13,7 @@ import json
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import boto3
@@ -69,7 +70,7 @@ def _act(
     kind, ends = event["ResourceType"], event["RequestType"] == "Delete"
     if ends and kind != USE:
         return "nothing to do"
-    bucket = Bucket(_client("s3"), properties["Bucket"])
+    bucket = Bucket(_client("s3"), properties["Bucket"], go_on=partial(_check_time, context))
     user = user_of(event["StackId"], event["LogicalResourceId"])
     if ends:
         return bucket.release(commit, user)
@@ -123,6 +124,14 @@ def copy_files(bucket: Bucket, commit: Commit, properties: Mapping[str, Any], co
         bucket.put(commit, file, read)
         _log({"file": file.path, "bytes": file.size, "so far": rate()})
     return rate() if hub else "all files are there already"
+
+
+def _check_time(context: Any) -> None:
+    """Read back no further than the function's time allows."""
+    if context.get_remaining_time_in_millis() / 1000 <= MARGIN:
+        raise StagingFailed(
+            "LLE352", "the function's time is over before it has read back what is there already"
+        )
 
 
 _WAY_OUT = "Stage the model before the deployment: low-latency stage"
