@@ -279,7 +279,7 @@ def test_a_common_name_is_no_name(tls_port, measure):
 
 def _sent_by_the_sender(port):
     request = AWSRequest("POST", f"https://localhost:{port}/", {}, b"secret-words").prepare()
-    return exchanges.KeptConnections().send(request)
+    return exchanges.SenderConnections().send(request)
 
 
 def test_the_sender_checks_certificates_too(tls_port):

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import botocore.exceptions
 from botocore.awsrequest import AWSResponse
 
-from .exchanges import READ_TIMEOUT, SEND, Connection, botocores, shown, tls_context
+from .exchanges import READ_TIMEOUT, SEND, BoundedConnection, botocores, shown, tls_context
 from .measurements import embedded
 from .sender import client_of, of_the_model, payload_call, refusal, url_of
 
@@ -116,7 +116,7 @@ def _of_the_payload(failure: botocore.exceptions.ClientError) -> bool:
 def _sent(request: Any, address: tuple[str, int], seen: dict[str, Any]) -> AWSResponse:
     """The signed request, sent to an address on the last of some new connections; each step is timed."""
     url = urlsplit(request.url)
-    connection = Connection(url)
+    connection = BoundedConnection(url)
     with contextlib.closing(connection):
         for _ in range(CONNECTIONS):
             connection.close()

@@ -39,11 +39,11 @@ SHOWN = 500
 _PIECE = 64 * 1024
 
 
-class OversizedAnswer(Exception):
+class AnswerTooLarge(Exception):
     """More came than SageMaker answers."""
 
 
-class Connection(http.client.HTTPConnection):
+class BoundedConnection(http.client.HTTPConnection):
     """A connection whose answers are bounded; its socket is opened by whoever uses it."""
 
     def __init__(self, url: SplitResult) -> None:
@@ -75,7 +75,7 @@ class BoundedAnswer(http.client.HTTPResponse):
         """Read the body to its end; return the beginning of an error's, and of others nothing."""
         kept = b""
         if self.length is not None and self.length > BODY_LIMIT:
-            raise OversizedAnswer(f"a body of {self.length} bytes")
+            raise AnswerTooLarge(f"a body of {self.length} bytes")
         while piece := self.read(_PIECE):
             kept += piece[: ERROR_LIMIT - len(kept)]
         if self.length:
@@ -103,7 +103,7 @@ class _Source(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         seconds = self._ends - time.monotonic()
         if self.left <= 0:
-            raise OversizedAnswer("a head or a body is longer than SageMaker's")
+            raise AnswerTooLarge("a head or a body is longer than SageMaker's")
         if seconds <= 0:
             raise TimeoutError(f"the answer took longer than {READ_TIMEOUT} s")
         self._sock.settimeout(seconds)
@@ -116,11 +116,11 @@ class _Source(io.RawIOBase):
         super().close()
 
 
-class KeptConnections:
+class SenderConnections:
     """Sends over connections that stay open: as many as there are threads that send."""
 
     def __init__(self) -> None:
-        self._free: list[Connection] = []
+        self._free: list[BoundedConnection] = []
         self._tls = tls_context()
 
     def send(self, request: Any, **_: Any) -> AWSResponse:
@@ -138,7 +138,7 @@ class KeptConnections:
             self._free.append(connection)
         return botocores(request, answer, body)
 
-    def _idle(self) -> Connection | None:
+    def _idle(self) -> BoundedConnection | None:
         """A connection that is open: what can be read before a request is its end, or worse."""
         while self._free:
             connection = self._free.pop()
@@ -147,10 +147,10 @@ class KeptConnections:
             connection.close()
         return None
 
-    def _opened(self, url: SplitResult) -> Connection:
+    def _opened(self, url: SplitResult) -> BoundedConnection:
         where = f"{url.scheme}://{url.netloc}"
         port = url.port or (443 if url.scheme == "https" else 80)
-        connection = Connection(url)
+        connection = BoundedConnection(url)
         try:
             connection.sock = socket.create_connection((url.hostname, port), CONNECT_TIMEOUT)
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -20,7 +20,7 @@ import boto3
 import botocore.exceptions
 from botocore.config import Config
 
-from .exchanges import READ_TIMEOUT, SEND, SHOWN, KeptConnections, shown
+from .exchanges import READ_TIMEOUT, SEND, SHOWN, SenderConnections, shown
 from .measurements import Zone
 
 GRACE_SECONDS = 30.0  # a new role takes a while until every part of AWS knows it
@@ -212,5 +212,5 @@ def client_of(url: str) -> Any:
 def _client_that_keeps_connections(url: str) -> Any:
     """A client whose connections are as warm as those of callers."""
     if url not in _clients:
-        client_of(url).meta.events.register(SEND, KeptConnections().send)
+        client_of(url).meta.events.register(SEND, SenderConnections().send)
     return _clients[url]
