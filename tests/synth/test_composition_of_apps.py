@@ -16,6 +16,7 @@ from typing import Any
 import aws_cdk as cdk
 import jsii
 import pytest
+from aws_cdk import assertions
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -23,8 +24,10 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 
 from low_latency_endpoint import (
+    CanaryOptions,
     ClientZones,
     ConfigurationOptions,
+    DataCapture,
     EndpointOptions,
     InstanceCounts,
     LowLatencyEndpoint,
@@ -160,6 +163,82 @@ def test_with_roles_of_others_no_role_is_made(in_new_vpc):
         ),
     )
     assert not [each for each in resources(stack).values() if "::IAM::" in each["Type"]]
+
+
+ROLES = ("hosting", "functions", "flow-log")
+
+
+def _with_given_roles(*, mutable: bool, in_new_vpc: bool) -> cdk.Stack:
+    """An endpoint whose roles are all imported."""
+    stack = stack_of(an_app(), "Ml")
+    hosting, functions, flow_log = (
+        iam.Role.from_role_arn(
+            stack, f"Role-{name}", f"arn:aws:iam::{ACCOUNT}:role/{name}", mutable=mutable
+        )
+        for name in ROLES
+    )
+    given: dict[str, Any] = {}
+    if not in_new_vpc:
+        given["vpc"] = ec2.Vpc.from_vpc_attributes(
+            stack,
+            "Vpc",
+            vpc_id="vpc-0123456789abcdef0",
+            availability_zones=[A, B],
+            private_subnet_ids=SUBNETS,
+        )
+    serve(
+        stack,
+        **given,
+        warm_up=WARMED,
+        canary=CanaryOptions(),
+        configuration=ConfigurationOptions(data_capture=DataCapture(s3="s3://captured/here")),
+        model=ModelOptions(role=hosting),
+        safeguards=Safeguards(
+            encryption_key=kms.Key(stack, "Key"), function_role=functions, flow_log_role=flow_log
+        ),
+    )
+    return stack
+
+
+def _needed(stack: cdk.Stack) -> dict[str, set[str]]:
+    """By role, the actions that the template's policies allow it."""
+    found: dict[str, set[str]] = {}
+    for each in resources(stack).values():
+        if each["Type"] == "AWS::IAM::Policy":
+            for role in each["Properties"]["Roles"]:
+                for statement in each["Properties"]["PolicyDocument"]["Statement"]:
+                    action = statement["Action"]
+                    actions = [action] if isinstance(action, str) else action
+                    found.setdefault(role, set()).update(actions)
+    return found
+
+
+@pytest.mark.parametrize("in_new_vpc", [False, True])
+def test_a_role_that_cannot_be_changed_is_one_warning_that_names_what_it_needs(in_new_vpc):
+    """The actions are those that a role which can be changed is allowed, whatever needs them."""
+    needed = _needed(_with_given_roles(mutable=True, in_new_vpc=in_new_vpc))
+    assert set(needed) == {name for name in ROLES if in_new_vpc or name != "flow-log"}
+    stack = _with_given_roles(mutable=False, in_new_vpc=in_new_vpc)
+    said = [
+        str(message.entry.data)
+        for message in assertions.Annotations.from_stack(stack).find_warning(
+            "*", assertions.Match.any_value()
+        )
+    ]
+    warned = [text for text in said if "roleCannotBeChanged" in text]
+    assert len(warned) == len(needed)
+    for role, actions in needed.items():
+        (text,) = [text for text in warned if f"Role-{role} cannot be changed" in text]
+        named = text.partition("It must be allowed: ")[2].partition(". A template")[0]
+        assert set(named.split(", ")) == actions
+
+
+def test_roles_that_can_be_changed_are_no_warning():
+    stack = _with_given_roles(mutable=True, in_new_vpc=True)
+    warnings = assertions.Annotations.from_stack(stack).find_warning(
+        "*", assertions.Match.string_like_regexp("roleCannotBeChanged")
+    )
+    assert warnings == []
 
 
 def test_customized_roles_are_made_by_somebody_else():

@@ -12,11 +12,11 @@ from typing import Any
 import jsii
 from aws_cdk import Aws, CfnResource, Fn, Reference, Stack, Tokenization
 from aws_cdk import aws_iam as iam
-from constructs import Construct, Dependable, IConstruct, IDependable
+from constructs import Construct, Dependable, IConstruct, IDependable, IValidation
 
 from ..plan.launched_names import as_named
 from ..plan.rights import ROLE_POLICIES_LENGTH, document, keys_apart, too_long
-from .annotations import acknowledge_in_template
+from .annotations import acknowledge_in_template, warn
 from .construct_tree import TreePart, digest, digest_of, only_child, path_of, region_of, stack_of
 from .homes import check_home, check_homes_of
 from .launched_names import launched
@@ -51,6 +51,7 @@ class RoleRights:
     ) -> None:
         self.scope, self._role, self._name_end = scope, role, name_end
         self._standing, self._length = standing, 0
+        self._left_out = _LeftOut(scope, role)
         self._owners: list[str] = []
         self._policies: dict[tuple[IConstruct, str], Construct] = {}
 
@@ -143,7 +144,42 @@ class RoleRights:
             document=iam.PolicyDocument.from_json(content),
         )
         self._role.attach_inline_policy(attached)  # which a role imported as immutable leaves out
+        if self._name_end:
+            self._left_out.note(attached, statements)
         return attached
+
+
+@jsii.implements(IValidation)
+class _LeftOut:
+    """The actions that a role needs, and that nothing in the stack can allow it: one warning of all."""
+
+    def __init__(self, holder: Construct, role: iam.IRole | iam.CfnRole) -> None:
+        self._holder, self._role = holder, role
+        self._actions: set[str] = set()
+
+    def note(self, policy: iam.Policy, statements: Sequence[Mapping[str, Any]]) -> None:
+        """Note what a policy says, if the role did not take it."""
+        resource = policy.node.default_child
+        assert isinstance(resource, iam.CfnPolicy)
+        if stack_of(self._holder).resolve(resource.roles):
+            return
+        if not self._actions:
+            # When all is made; before the annotations are written.
+            self._holder.node.add_validation(self)
+        for statement in statements:
+            self._actions.update(statement["Action"])
+
+    def validate(self) -> list[str]:
+        """Warn; there is never a complaint."""
+        warn(
+            self._holder,
+            "roleCannotBeChanged",
+            f"The role {path_of(self._role)} cannot be changed here (mutable=False, another account, "
+            f"or customized roles), so that nothing is attached to it. It must be allowed: "
+            f"{', '.join(sorted(self._actions))}. A template with a role that can be changed has the "
+            "statements.",
+        )
+        return []
 
 
 def _digest_below(scope: IConstruct, value: Any, resolved: Any) -> str:
