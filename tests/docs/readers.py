@@ -297,16 +297,23 @@ def _pull_request(desk: Desk) -> None:
     desk.commit(settings(tags={"team": "nlp"}), "endpoints/sentiment.yaml")
 
 
-def _existing_vpc(desk: Desk) -> None:
+def _vpc_with_subnets(desk: Desk, *zones: str) -> tuple[str, dict[str, str]]:
+    """A VPC that the reader has, and a subnet's ID by zone ID."""
     ec2 = desk.aws.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
     for name in ("EnableDnsSupport", "EnableDnsHostnames"):
         ec2.modify_vpc_attribute(VpcId=vpc, **{name: {"Value": True}})
-    subnets = {}
-    for number, zone in enumerate(ec2.describe_availability_zones()["AvailabilityZones"][:2]):
-        subnets[zone["ZoneId"]] = ec2.create_subnet(
-            VpcId=vpc, CidrBlock=f"10.7.{16 * number}.0/20", AvailabilityZone=zone["ZoneName"]
+    subnets = {
+        zone: ec2.create_subnet(
+            VpcId=vpc, CidrBlock=f"10.7.{16 * number}.0/20", AvailabilityZoneId=zone
         )["Subnet"]["SubnetId"]
+        for number, zone in enumerate(zones)
+    }
+    return vpc, subnets
+
+
+def _existing_vpc(desk: Desk) -> None:
+    vpc, subnets = _vpc_with_subnets(desk, "use1-az1", "use1-az2")
     desk.app()
     desk.bootstrap()
     stated = yaml.safe_load(settings())
@@ -318,6 +325,35 @@ def _existing_vpc(desk: Desk) -> None:
         "private_link": {"private_dns": True},
     }
     desk.write("endpoint.yaml", yaml.safe_dump(stated))
+    desk.images_and_models(yaml.safe_dump(stated))
+
+
+_OWN_PEAKS = """\
+import yaml
+with open("endpoint.yaml") as file:
+    settings = yaml.safe_load(file)
+throughput = settings["endpoints"]["fraud-score"]["throughput"]
+night = {"tps": 60, "from": "22:00", "to": "06:00", "time_zone": "Europe/Berlin"}
+throughput |= {"rise_tps_per_minute": 1, "peaks": {"night": night}}
+with open("endpoint.yaml", "w") as file:
+    yaml.safe_dump(settings, file)
+"""
+
+
+def _own_endpoint(desk: Desk) -> None:
+    """The page's file in the reader's VPC, with a target that a busy machine meets."""
+    shown, _ = _shown("own-endpoint-in-ten-minutes", r'yaml(?: title="endpoint.yaml")?')
+    stated = yaml.safe_load(shown)
+    vpc, subnets = _vpc_with_subnets(desk, *stated["client_zones"]["ids"])
+    stated["network"] = {"vpc_id": vpc, "subnets": subnets}
+    fraud_score = stated["endpoints"]["fraud-score"]
+    fraud_score["latency"] = SEARCHED
+    # One at a time in each zone: more would wait for the one worker, beyond the target.
+    fraud_score["warm_up"] |= {"requests": 6, "concurrency_per_zone": 1}
+    desk.app()
+    desk.bootstrap()
+    desk.write("endpoint.yaml", yaml.safe_dump(stated, sort_keys=False))
+    desk.write("edit.py", _OWN_PEAKS)
     desk.images_and_models(yaml.safe_dump(stated))
 
 
@@ -479,6 +515,16 @@ READERS: dict[str, Reader] = {
                 f"SAGEMAKER_BIND_TO_PORT={_CONTAINER_PORT} python serve.py > server.log 2>&1"
             ),
             "127.0.0.1:8080": f"127.0.0.1:{_CONTAINER_PORT}",
+        },
+    ),
+    "docs/how-to/own-endpoint-in-ten-minutes.md": Reader(
+        _own_endpoint,
+        deploys=True,
+        # As many callers, and then instances, as a machine has that runs other tests.
+        stands_for={
+            "--peak-tps 400": "--peak-tps 40",
+            # What the page has the reader add to the file before.
+            "low-latency plan -v": "python edit.py && low-latency plan -v",
         },
     ),
     "docs/how-to/pull-request-check.md": Reader(_pull_request, needs_aws=False),
