@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+import low_latency_endpoint
+from low_latency_endpoint import LatencyTarget
+from low_latency_endpoint.errors import BrokenRule
 from low_latency_endpoint.settings import parse_settings
 from tests.contradictions import contradicts_itself
 from tests.settings_files import mistakes, problems
@@ -20,6 +23,11 @@ ENDPOINT = {
 }
 VPC = "vpc-0123456789abcdef0"
 SUBNETS = "{use1-az1: subnet-0123456789abcdef0, use1-az2: subnet-0123456789abcdef1}"
+#: Calls, keywords with values, and our classes: what only an app says.
+OF_PYTHON = re.compile(
+    rf"\b(?:{'|'.join(low_latency_endpoint.__all__)})[(.][a-z(]|\bof_(?:ids|names|vpc)\b"
+    r"|\b[a-z_]+=[A-Za-z\"'\[]|\b\w+\.[a-z_]+\("
+)
 Lines = dict[str, str | None]
 TABLE = Path(__file__).with_name("mistakes.yaml").read_text("utf-8")
 
@@ -69,7 +77,47 @@ def check(text: str, code: str, settings: Lines, above: str) -> None:
         return
     key = next(iter(settings))
     where = above if settings[key] is None else key
-    assert problems(text) == [(line_of(text, where) if where else 1, code)]
+    found = mistakes(text)
+    line = line_of(text, where) if where else 1
+    assert [(at, error.code) for at, error in found] == [(line, code)]
+    for _, error in found:
+        said = [error.what, error.allowed, error.fix]
+        assert not [part for part in said if OF_PYTHON.search(part)], "a file has no Python"
+
+
+def test_what_is_no_number_is_told_with_a_number() -> None:
+    throughput = "{peak_tps: 1k, tps_per_instance: 200}"
+    [(_, error)] = mistakes(text_of({}, {"throughput": throughput}))
+    assert (error.what, error.got) == (
+        "the peak requests per second is no number",
+        '"1k", which is text',
+    )
+    assert error.allowed.startswith("a number, such as 1000")
+
+
+def test_what_is_meant_stands_before_a_long_list_of_what_could_be() -> None:
+    [(_, error)] = mistakes(text_of({}, {"laency": "{p99: 1s}"}))
+    assert str(error).index("Did you mean latency?") < str(error).index("allowed:")
+
+
+def test_no_rule_fails_where_a_deployment_says_nothing() -> None:
+    variants = "{b: {weight: 1}}"
+    for deployment in ("{}", "{canary: {}, rolling: {}}", "{maximum_execution: 1h}"):
+        text = text_of({}, {"deployment": deployment, "variants": variants})
+        assert problems(text) == [(line_of(text, "deployment"), "LLE927")]
+
+
+def test_a_rule_that_fails_is_our_bug_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pydantic takes a ValueError for a mistake of whoever wrote the file."""
+
+    def _rules(self: object) -> None:
+        raise ValueError("not enough values to unpack")
+
+    monkeypatch.setattr(LatencyTarget, "_rules", _rules)
+    with pytest.raises(BrokenRule, match=r"its rule LatencyTarget\._rules ended with ValueError"):
+        parse_settings(text_of({}, {}))
+    with pytest.raises(BrokenRule, match="not a mistake of yours"):
+        LatencyTarget(p99="1s")
 
 
 @pytest.mark.parametrize(("code", "shared"), rows("shared"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -589,6 +590,12 @@ row(
     "no steps",
     "at least one",
 )
+for names in (("use1-az1", "us-east-1b"), ("us-east-1a", "us-east-1b")):
+    row(
+        "LLE101", lambda _, names=names: ClientZones.of_ids(*names), "us-east-1", "such as use1-az4"
+    )
+row("LLE102", lambda _: ClientZones.of_names("use1-az1", "use1-az2"), "use1", "such as us-east-1a")
+row("LLE914", lambda _: ContainerImage.from_dlc("a", "b", account="text"), "text", "twelve digits")
 row("LLE630", lambda w: w.scaled().step_on_metric("S", **STEP), "a step from 3 to 3", "")
 for name, value in (
     ("invocations_target", 3),
@@ -596,7 +603,7 @@ for name, value in (
     ("scale_out_cooldown", HOUR),
 ):
     given = {"enabled": False, name: value}
-    row("LLE629", lambda _, given=given: ScalingOptions(**given), name, "enabled: false without")
+    row("LLE629", lambda _, given=given: ScalingOptions(**given), name, "enabled off without")
 row(
     "LLE825",
     lambda w: w.pattern(instance_type=InstanceType(w.text())),
@@ -828,6 +835,12 @@ def parts(parts):
     return InExistingVpc()
 
 
+#: Switches and mappings as a settings file has them, and paths in it.
+OF_YAML = re.compile(
+    r": (true|false)\b|\{[a-z_]+: [^\"']|(?<![=\w])(endpoints|network|private_link)\.[a-z_]+\b[^(]"
+)
+
+
 @pytest.mark.parametrize(("code", "make", "got", "allowed"), ROWS)
 def test_refused(new_stack, parts, code, make, got, allowed):
     with pytest.raises(ConfigurationError) as raised:
@@ -837,6 +850,8 @@ def test_refused(new_stack, parts, code, make, got, allowed):
     assert got in error.got
     assert allowed in error.allowed
     assert error.fix
+    said = [error.what, error.got, error.allowed, error.fix]
+    assert not [part for part in said if OF_YAML.search(part)], "an app has no settings file"
     assert not contradicts_itself(error.got, error.allowed), str(error)
     assert all(text in str(error) for text in (code, error.got, error.allowed, error.fix))
 
@@ -903,7 +918,8 @@ def test_the_stacks_account_has_twelve_digits(new_stack, parts, account, region,
 )
 def test_a_type_that_is_not_known_may_be_misspelt(parts, stack, name, meant):
     parts.pattern(stack, instance_type=name)
-    (said,) = warnings_in(stack, "not in this version's table")
+    (said,) = warnings_in(stack, name)  # from the plan, the configuration and its alarms
+    assert "not in this version's table" in said
     assert f"(did you mean {meant}?)" in said if meant else "did you mean" not in said
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..report.visible import visible
 
 __all__ = [
+    "BrokenRule",
     "ConfigurationError",
     "ErrorRule",
     "LowLatencyEndpointError",
@@ -25,6 +26,7 @@ __all__ = [
 AWS_DOCS = "https://docs.aws.amazon.com"
 MOST_SHOWN = 100  # problems of one file; whoever has more has made one mistake many times
 LONGEST_GOT = 1_000  # characters: reasons and lists of names are shorter, files longer
+LONGEST_BEFORE_FIX = 160  # characters: two lines of a terminal
 
 
 class ErrorRule(NamedTuple):
@@ -181,17 +183,29 @@ class ConfigurationError(LowLatencyEndpointError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        lines = [f"{self.code}: {self.what}"]
-        for label, text in (
-            ("where", self.where),
-            ("got", self.got),
-            ("allowed", self.allowed),
-            ("fix", self.fix),
-            ("source", self.source),
-        ):
-            if text:
-                lines.append(f"  {label + ':':9}{text}")
-        return "\n".join(lines)
+        allowed, fix = ("allowed", self.allowed), ("fix", self.fix)
+        # What is meant is not looked for behind a long list of what could be.
+        advice = [fix, allowed] if len(self.allowed) > LONGEST_BEFORE_FIX else [allowed, fix]
+        parts = [("where", self.where), ("got", self.got), *advice, ("source", self.source)]
+        lines = [f"  {label + ':':9}{text}" for label, text in parts if text]
+        return "\n".join([f"{self.code}: {self.what}", *lines])
+
+
+class BrokenRule(LowLatencyEndpointError):
+    """A rule of this library failed at what it had to judge: a bug of ours, not a mistake in what it judged.
+
+    Attributes
+    ----------
+    rule : str
+        Its group and method.
+    """
+
+    def __init__(self, rule: str, problem: Exception) -> None:
+        self.rule = rule
+        super().__init__(
+            f"This is a bug of low-latency-endpoint, not a mistake of yours: its rule {rule} ended "
+            f"with {type(problem).__name__}: {problem}. Please report it, with what you stated."
+        )
 
 
 class SettingsError(LowLatencyEndpointError):

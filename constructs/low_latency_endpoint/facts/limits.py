@@ -63,14 +63,16 @@ ZONE_ID = text_form(
     "LLE101",
     "an Availability Zone ID",
     r"[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d{1,2}",
-    "an ID such as use1-az4 (zone names such as us-east-1a go to ClientZones.of_names)",
+    "an ID such as use1-az4",
+    fix="Write IDs such as use1-az4, or state all zones by name, such as us-east-1a, under names.",
     source="/ram/latest/userguide/working-with-az-ids.html",
 )
 ZONE_NAME = text_form(
     "LLE102",
     "an Availability Zone name",
     r"[a-z]{2,4}(?:-[a-z]+)+-\d(?:-[a-z]{3}-\d)?[a-z]",
-    "a name such as us-east-1a (zone IDs such as use1-az4 go to ClientZones.of_ids)",
+    "a name such as us-east-1a",
+    fix="Write names such as us-east-1a, or state all zones by ID, such as use1-az4, under ids.",
     source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
 )
 CLIENT_ZONE_COUNT = number_range(
@@ -267,7 +269,7 @@ INFERENCE_AMI = one_of(
         "al2-ami-sagemaker-inference-neuron-2",
     ),
     source=_VARIANT,
-    fix="Use InferenceAmi.custom(...) for a newer version.",
+    fix="State a newer version as custom.",
 )
 ROUTING_STRATEGY = one_of(
     "LLE410",

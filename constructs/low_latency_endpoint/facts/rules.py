@@ -142,8 +142,7 @@ OTHER_REGIONAL_NAME = rule(
 ENDPOINTS_ARE_THE_OWNERS = rule(
     "LLE223",
     "only the owner of a shared VPC makes VPC endpoints in it",
-    fix="Let the owner make it, and adopt it: RuntimePrivateLink.from_interface_endpoint(...), in a "
-    "file private_link.interface_endpoint_id.",
+    fix="Let the owner make it, and adopt it by its ID and that of its security group.",
     source="/vpc/latest/userguide/vpc-share-limitations.html",
 )
 GUESTS_NEED_POLICY = rule(
@@ -202,7 +201,7 @@ EULA_OF_PREFIX = rule(
 MULTI_MODEL_DATA = rule(
     "LLE326",
     "a multi-model container needs compressed archives under one S3 prefix",
-    fix="Use ModelData.from_s3(bucket, 'models/'), with one .tar.gz for each model.",
+    fix="Name the prefix, such as s3://my-bucket/models/, with one .tar.gz for each model.",
     source=GUIDE + "create-multi-model-endpoint.html",
 )
 IMAGE_OR_PACKAGE = rule(
@@ -220,7 +219,7 @@ PACKAGE_IS_SINGLE_MODEL = rule(
 CACHE_OF_MULTI_MODEL = rule(
     "LLE372",
     "only multi-model containers have a cache of models",
-    fix="Leave model_cache out, or set multi_model=True.",
+    fix="Leave model_cache out, or turn multi_model on.",
     source=API + "MultiModelConfig.html",
 )
 ASSET_IS_ARCHIVE = rule(
@@ -368,8 +367,8 @@ NAME_OR_ARN = rule(
 INF1_HAS_NO_GUARDRAILS = rule(
     "LLE523",
     "Inf1 instances are excluded from deployment guardrails",
-    fix="Use DeploymentPolicy.all_at_once() without rollback alarms, as SageMaker does anyway, "
-    "or move to Inf2.",
+    fix="Deploy with all_at_once and without rollback_on_alarms, as SageMaker does anyway, or move to "
+    "Inf2.",
     source=GUIDE + "deployment-guardrails-exclusions.html",
 )
 

@@ -24,7 +24,7 @@ from ..options.argument_kinds import checked_arguments
 from ..options.endpoint import MetricsPublishing
 from ..options.written_to_s3 import DataCapture, WrittenToS3
 from ..plan.hub_serving import also_on
-from ..synthesis.annotations import warn
+from ..synthesis.annotations import warn, warn_of_unknown_type
 from ..synthesis.arns import key_by_arn
 from ..synthesis.construct_tree import path_below, path_of
 from ..synthesis.homes import check_home
@@ -332,11 +332,7 @@ def check_images(scope: Construct, variant: ProductionVariant) -> None:
         if is_token(instance_type.name):
             continue
         if instance_type.facts is None:
-            warn(
-                scope,
-                f"unknownInstanceType:{instance_type}",
-                f"This library does not know {instance_type}, so nothing about it was checked.",
-            )
+            warn_of_unknown_type(scope, instance_type.name)
             continue
         if ami and not is_token(ami):
             check_ami_runs_on(ami, instance_type.name, where)

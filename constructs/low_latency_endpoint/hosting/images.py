@@ -17,7 +17,7 @@ from ..facts.images import (
     dlc_accounts,
     known_dlc_account,
 )
-from ..facts.limits import IMAGE_URI
+from ..facts.limits import ACCOUNT, IMAGE_URI
 from ..options.argument_kinds import checked_arguments
 from ..plan.rights import allow, pulling
 from ..synthesis.annotations import warn
@@ -160,7 +160,9 @@ class ContainerImage(ABC):
         Raises:
             ConfigurationError: LLE302 for a repository or a tag that is empty or has white space, LLE328 when the stack's region has no known account.
         """
-        return _DeepLearningContainer(check(IMAGE_URI, repository), check(IMAGE_URI, tag), account)
+        return _DeepLearningContainer(
+            check(IMAGE_URI, repository), check(IMAGE_URI, tag), check(ACCOUNT, account)
+        )
 
 
 def _split_ecr_uri(uri: str) -> tuple[str, str, str] | None:

@@ -9,9 +9,10 @@ from aws_cdk import CfnResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from ..facts.instance_types import instance_facts
 from ..facts.limits import PEAK_TPS
 from ..facts.rules import SCALED_VARIANTS_ONLY, has_objectives
-from ..facts.token_values import check_known
+from ..facts.token_values import check_known, is_token
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
@@ -19,7 +20,7 @@ from ..options.alarms import AlarmOptions
 from ..options.argument_kinds import checked_arguments
 from ..plan.plan_warnings import NOBODY_NOTIFIED, no_objectives_in
 from ..plan.stack_limits import COMPOSITE_RULE_LENGTH, LONGEST_NAME, generated_name_length
-from ..synthesis.annotations import warn
+from ..synthesis.annotations import warn, warn_of_unknown_type
 from ..synthesis.construct_tree import alarm_name_of, path_below, path_of, region_of, stack_of
 from ..synthesis.policy_documents import least_stack_name
 from ..synthesis.template_values import masked, tokens
@@ -200,7 +201,11 @@ class LatencyAlarms(Construct):
     def _alarm(
         self, variant: EndpointVariant, specification: AlarmSpecification
     ) -> cloudwatch.Alarm:
-        for metric in specification.unknown:
+        types = [each.name for each in variant.attributes.instance_types]
+        new = [name for name in types if not is_token(name) and instance_facts(name) is None]
+        for name in new if specification.unknown else ():
+            warn_of_unknown_type(self, name)
+        for metric in () if new else specification.unknown:
             warn(
                 self,
                 f"unknownInstanceType:{metric}",

@@ -15,7 +15,7 @@ from ..facts.rules import EXECUTION_TIME_TOO_SHORT
 from ..facts.token_values import is_token
 from ..report.numbers import readable
 from .argument_kinds import checked_arguments
-from .option import Option, Options
+from .option import Option, Options, Unsound
 
 if TYPE_CHECKING:
     from aws_cdk import Duration
@@ -91,8 +91,10 @@ class Deployment(Options):
 
     @property
     def _way(self) -> tuple[str, Any]:
-        """The one that is stated, by its name."""
-        name, *_ = self.ways
+        """The one that is stated, by its name; nothing follows from several, or from none."""
+        if len(self.ways) != 1:
+            raise Unsound
+        [name] = self.ways
         return name, getattr(self, name)
 
     @property

@@ -17,6 +17,7 @@ from itertools import pairwise
 from types import UnionType
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, get_args, get_origin
 
+from ..errors import BrokenRule, LowLatencyEndpointError
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
 from ..facts.durations import DURATION, in_unit_of, is_duration, is_unresolved, milliseconds_of
 from ..facts.limit_kinds import Limit
@@ -189,7 +190,16 @@ class Options:
                 yield from breaches(place, _check, option, leaf)
         for name in _rules_of(group):  # type: ignore[arg-type]
             with contextlib.suppress(Unsound):
-                yield from getattr(self, name)()
+                yield from self._found_by(name)
+
+    def _found_by(self, name: str) -> Iterator[Finding]:
+        """The findings of a rule; whatever else it raises is no mistake of the user's."""
+        try:
+            yield from getattr(self, name)()
+        except (Unsound, LowLatencyEndpointError):
+            raise
+        except Exception as problem:
+            raise BrokenRule(f"{type(self).__name__}.{name}", problem) from problem
 
     def _rules(self) -> Iterator[Finding]:
         """What does not hold between the values."""

@@ -449,8 +449,8 @@ class ScalingOptions(Options):
             yield finding(
                 COUNTS_OF_A_SCALED_FLEET,
                 "keep_counts",
-                got="keep_counts: false without enabled: false",
-                allowed="keep_counts: true, or enabled: false beside it",
+                got="keep_counts is off, and enabled is on",
+                allowed="keep_counts on, or both off",
             )
         kept = ("enabled", "keep_counts")  # what a fleet may say that does not scale
         names = [option.name for option in options_of(ScalingOptions) if option.name not in kept]
@@ -459,9 +459,9 @@ class ScalingOptions(Options):
                 yield finding(
                     SCALING_IS_OFF,
                     name,
-                    got=f"enabled: false with {name}",
-                    allowed=f"enabled: false without {name}",
-                    fix=f"Remove {name}, or enabled: false.",
+                    got=f"{name}, and enabled is off",
+                    allowed=f"enabled off without {name}",
+                    fix=f"Remove {name}, or leave enabled on.",
                 )
 
     @property

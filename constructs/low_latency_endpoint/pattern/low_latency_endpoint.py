@@ -516,5 +516,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             self.endpoint.cfn_endpoint.add_metadata(key, values)
         explain_beside_template(self, self.plans)
         for warning_id, message in warnings_of(self.plans):
+            if message.id.startswith("unknown-instance-type"):
+                continue  # the endpoint configuration says so
             say = warn_once if message.id in _OF_THE_TEAM else warn
             say(self, warning_id, message)

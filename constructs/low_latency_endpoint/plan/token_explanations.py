@@ -275,8 +275,8 @@ def _lengths(plan: Plan) -> Iterator[PlanWarning]:
         yield PlanWarning(
             "no-token-lengths",
             "nothing says how long prompts and answers are: capacity is counted in calls, and how "
-            "many requests the KV cache holds is not known. State tokens: {input: 512, output: "
-            "128} as your callers send them",
+            "many requests the KV cache holds is not known. State tokens, with input and output, as "
+            "your callers send them",
         )
         return
     if made.long_call_seconds is not None:

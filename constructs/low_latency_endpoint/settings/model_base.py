@@ -30,9 +30,11 @@ class BreachError(ValueError):
         super().__init__("\n".join(str(error) for _, error in self.findings))
 
 
-def breach(rule: ErrorRule, *, got: object, allowed: str, fix: str = "") -> BreachError:
+def breach(
+    rule: ErrorRule, *, got: object, allowed: str, what: str = "", fix: str = ""
+) -> BreachError:
     """One breach of a rule."""
-    return BreachError([finding(rule, got=got, allowed=allowed, fix=fix)])
+    return BreachError([finding(rule, got=got, allowed=allowed, what=what, fix=fix)])
 
 
 _KINDS = {  # pydantic's error types and the kind of value that each asks for
@@ -228,8 +230,11 @@ def _translated(
         fix = f"Write {switch}." if switch else "Write true or false, without quotes."
     elif kind == "string_type" and isinstance(got, bool):
         fix = f'Put it in quotes: "{shown(got)}".'
-    elif kind in ("int_type", "float_type") and isinstance(got, str):
-        fix = "Write the number alone, without quotes or a unit."
+    elif kind in ("int_type", "float_type"):
+        example = [_inline(each) for each in (field.examples or [] if field else [])[:1]]
+        allowed = ", such as ".join([allowed, *example])
+        if isinstance(got, str):
+            fix = "Write the number alone, without quotes or a unit."
     given = shown(got)
     if isinstance(got, str) and kind.startswith(("bool", "int", "float")):
         given = f'"{given}", which is text'  # true and 5 look like what is wanted

@@ -27,7 +27,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from ..errors import ConfigurationError
 from ..facts.durations import TEXT_PATTERN, duration_of_text, in_unit_of
-from ..facts.limit_kinds import Choice, Limit, Pattern
+from ..facts.limit_kinds import Choice, Limit, Pattern, Range
 from ..options.option import (
     Declared,
     Lasting,
@@ -100,8 +100,9 @@ class Limited:
     limit applies to seconds, or to milliseconds when the limit says so.
     """
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: Limit, example: Any = None) -> None:
         self.limit = limit
+        self.example = example if isinstance(example, (int, float)) else None
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -124,6 +125,16 @@ class Limited:
         return {**handler(schema), **limit_schema(self.limit)}
 
     def _check_number(self, value: Any) -> Any:
+        if isinstance(self.limit, Range) and not isinstance(value, (int, float)):
+            kind = "whole number" if self.limit.whole else "number"
+            such_as = "" if self.example is None else f", such as {self.example}"
+            raise breach(
+                self.limit.rule,
+                what=f"{self.limit.name} is no {kind}",
+                got=f'"{value}", which is text' if isinstance(value, str) else value,
+                allowed=f"a {kind}{such_as}; {self.limit.allowed}",
+                fix="Write the number alone, without quotes or a unit.",
+            )
         return checked(self.limit, value)
 
     def _check_text(self, value: Any) -> Any:
@@ -345,5 +356,5 @@ def _read_one(kind: Any, option: Option) -> Any:
         items: Any = tuple[_read_one(below[0], option), ...]  # type: ignore[misc]
         return Annotated[items, Field(strict=False)]
     if option.limit is not None and (kind in (int, float, str) or origin is Literal):
-        return Annotated[str if origin is Literal else kind, Limited(option.limit)]
+        return Annotated[str if origin is Literal else kind, Limited(option.limit, option.example)]
     return TextOrNumber if option.as_text and kind is str else kind

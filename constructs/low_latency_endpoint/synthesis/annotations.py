@@ -13,6 +13,7 @@ from aws_cdk import Annotations, CfnResource
 from constructs import IConstruct, IValidation
 
 from ..errors import without_tokens
+from ..facts.instance_types import unchecked
 from ..report.visible import visible_lines
 from .construct_tree import kept, root_of, stack_of
 from .template_values import is_token, known_at_synth, pseudo_parameters
@@ -105,6 +106,13 @@ def warn_once(construct: IConstruct, id: str, message: str) -> None:
     if id not in said:
         said.add(id)
         warn(construct, id, f"{message} (Said once for the whole app.)")
+
+
+def warn_of_unknown_type(construct: IConstruct, name: str) -> None:
+    """That the table lacks an instance type, and which one may be meant: once, whoever finds it."""
+    said = unchecked(name, "its processors, accelerators and storage")
+    assumed = "alarms on its utilization assume one vCPU or GPU"
+    warn_once(construct, f"unknownInstanceType:{name}", f"{said}; {assumed}.")
 
 
 def warn(construct: IConstruct, id: str, message: str) -> None:
