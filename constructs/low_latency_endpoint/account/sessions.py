@@ -29,8 +29,8 @@ ClientFactory = Callable[[str], Any]
 CREDENTIALS = rule(
     "LLA102",
     "AWS credentials or the region are missing",
-    fix="Give --profile and --region, or set AWS_PROFILE and AWS_REGION. aws configure makes a "
-    "profile.",
+    fix="Give --profile and --region, or set AWS_PROFILE and AWS_DEFAULT_REGION. aws configure makes "
+    "a profile.",
     source="/cli/latest/userguide/cli-configure-quickstart.html",
 )
 

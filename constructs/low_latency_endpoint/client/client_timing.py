@@ -110,7 +110,7 @@ CLIENT_URL = rule(
 CLIENT_REGION = rule(
     "LLC108",
     "the runtime client has no Region",
-    fix="Pass region='us-east-1' or a session that has a Region, or set AWS_REGION.",
+    fix="Pass region='us-east-1' or a session that has a Region, or set AWS_DEFAULT_REGION.",
 )
 CLIENT_CREDENTIALS = rule(
     "LLC109",

@@ -416,7 +416,11 @@ def _percentile_of(statistic: str) -> float | None:
 def _peak(throughput: MeasuredThroughput | None) -> float:
     if throughput is None:
         raise THROUGHPUT_NEEDED.error(
-            got="no peak", where="throughput", allowed="throughput in the settings, or --tps"
+            what="the simulation needs to know how many requests come",
+            got="no peak",
+            where="throughput",
+            allowed="throughput in the settings, or --tps",
+            fix="Set throughput in the settings, or pass --tps.",
         )
     return throughput.peak_tps
 
@@ -550,6 +554,7 @@ def _instance(
                 got="a load test without a limit, and no throughput in the settings",
                 allowed="the result of --find-limit, throughput in the settings, or --concurrency",
                 where="throughput",
+                fix="Set throughput in the settings, or pass --concurrency.",
             )
         concurrency = 1 if measured is None else _at_once(measured, law.mean_seconds, slope)
         assumed.append(
