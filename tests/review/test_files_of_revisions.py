@@ -257,6 +257,20 @@ def test_patterns_mean_the_same_in_a_commit_and_on_the_disk(checkout: Checkout) 
             assert sorted(there.matching(pattern)) == sorted(on_disk), pattern
 
 
+def test_folders_however_deep_end_no_pattern(checkout: Checkout) -> None:
+    """Git itself goes 2,048 folders deep, Python's recursion a thousand."""
+    shipped = checkout.git("rev-parse", "HEAD:endpoint.yaml")
+    tree = raw_tree(checkout, [("100644", "f.txt", shipped)])
+    for _ in range(1100):
+        tree = raw_tree(checkout, [("40000", "a", tree)])
+    tree = raw_tree(checkout, [("40000", "a", tree), ("100644", "endpoint.yaml", shipped)])
+    commit = checkout.git("commit-tree", "-m", "Deep", tree)
+    repository = Repository.around(checkout.folder)
+    with repository.files_of(commit) as there:
+        assert there.matching("**/**/**/*.yaml") == ["endpoint.yaml"]
+        assert there.matching("**/a/**/f.*") == ["a/" * 1101 + "f.txt"]
+
+
 def test_what_git_lacks_and_what_is_too_large_is_no_mistake_of_the_settings(
     check: Check, checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -272,12 +272,14 @@ class CommitFiles:
             arguments = ("cat-file", "--batch", "--buffer")
             with self.repository.started(*arguments, stdin=names, stderr=subprocess.DEVNULL) as git:
                 assert git.stdout
+                left = _MOST_BYTES - sum(self.written.values())
                 for path in paths:
-                    self._write_one(path, git.stdout)
+                    self._write_one(path, git.stdout, left)
+                    left -= self.written[path]
 
-    def _write_one(self, path: str, git: IO[bytes]) -> None:
+    def _write_one(self, path: str, git: IO[bytes], left: int) -> None:
         size = _size(git.readline())
-        if sum(self.written.values()) + size > _MOST_BYTES:
+        if size > left:
             raise self._error(
                 f"the files that the settings name have more bytes, up to {path!r}",
                 f"at most {_MOST_BYTES:,} bytes",
@@ -299,12 +301,28 @@ Revision = WorkingTree | CommitFiles
 
 
 def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether a path's parts are what a pattern's parts mean; ``**`` means any folders."""
-    if not parts or not pattern:
-        return not parts and not pattern
-    if pattern[0] == "**":
-        return _matches(parts, pattern[1:]) or _matches(parts[1:], pattern)
-    return fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+    """Whether a path's parts are what a pattern's parts mean; ``**`` means any folders.
+
+    Recursion would end in an error where a commit has folders a thousand deep.
+    """
+    places = _past_any_folders({0}, pattern)  # how much of the pattern may have been read
+    for part in parts:
+        after = {place for place in places if place < len(pattern) and pattern[place] == "**"}
+        for place in places - after:
+            if place < len(pattern) and fnmatchcase(part, pattern[place]):
+                after.add(place + 1)
+        places = _past_any_folders(after, pattern)
+    return len(pattern) in places and pattern[-1] != "**"
+
+
+def _past_any_folders(places: set[int], pattern: Sequence[str]) -> set[int]:
+    """The places, and those after each ``**``, which means no folder too."""
+    reached = set(places)
+    for place in sorted(places):
+        while place < len(pattern) and pattern[place] == "**":
+            place += 1
+            reached.add(place)
+    return reached
 
 
 def _parents(paths: Iterable[str]) -> set[str]:
