@@ -200,7 +200,7 @@ def test_what_cannot_be_read_is_refused_by_name(text: str, code: str, words_of: 
         "Request tokens,Response tokens\n9,0\n",
         "input,output\n1,inf\n",
         "input,output\n1,-2\n",
-        '{"usage": "none"}\n{"input": [1], "output": 2}\n',
+        '{"usage": "none"}\n{"input": "many", "output": 2}\n',
         '[{"conversations": [{"from": "human", "value": "hello"}]}]',
     ],
 )

@@ -135,7 +135,7 @@ def test_rates_are_a_file_for_the_simulator_too(tmp_path: Path) -> None:
         ('{"schema": "S", "limit": 3}', "LLT114"),
         ('{"schema": "S", "limit": {"tps_per_instance": null}}', "LLT114"),
         ('{"schema": "S", "limit": {"tps_per_instance": true}}', "LLT114"),
-        ('{"schema": "S", "limit": {"tps_per_instance": NaN}}', "LLT114"),
+        ('{"schema": "S", "limit": {"tps_per_instance": NaN}}', "LLT113"),
         ('{"schema": "S", "limit": {"tps_per_instance": 5, "problem": "client-bound"}}', "LLT114"),
     ],
 )

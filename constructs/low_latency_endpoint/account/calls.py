@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
+from ..errors.given_files import json_value
 from .sessions import (
     ClientFactory,
     Unreadable,
@@ -231,7 +232,7 @@ def _given(answer: Any) -> Any:
 def json_object(text: Any) -> Mapping[str, Any]:
     """A JSON object, that boto3 may have read already; empty where there is none."""
     try:
-        found = text if isinstance(text, Mapping) else json.loads(text or "{}")
+        found = text if isinstance(text, Mapping) else json_value(text or "{}")
     except (TypeError, ValueError):
         return {}
     return found if isinstance(found, Mapping) else {}

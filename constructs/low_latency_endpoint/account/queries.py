@@ -6,7 +6,6 @@ its credentials, endpoint, certificates and proxies hold for them too.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from urllib.parse import quote, urlencode
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ..errors.given_files import json_value
 from ..facts.container_metrics import (
     container_metric,
     fullest_query,
@@ -93,7 +93,7 @@ def _ask(account: Account, path: str, fields: Mapping[str, str]) -> Any:
     except (ClientError, BotoCoreError) as error:
         raise Unreadable.of("cloudwatch", "QueryMetrics", error) from error
     try:
-        document = json.loads(answer.content)
+        document = json_value(answer.content)
         if answer.status_code == 200:
             return document["data"]
         said = str(document.get("error") or document.get("message") or document)[:200]

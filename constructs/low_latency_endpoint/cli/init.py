@@ -17,6 +17,7 @@ import typer
 
 from .. import __version__
 from ..errors import LowLatencyEndpointError
+from ..errors.given_files import json_value
 from ..errors.installation import origin
 from .options import ENDPOINT_YAML, Json, Profile, Region, argument, grouped, naming, option
 from .output import print_json, say
@@ -199,10 +200,10 @@ def has_app(folder: Path) -> bool:
     if not path.exists():
         return False
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise typer.BadParameter(f"{path} is no JSON") from None
-    command = str(content.get("app", "")) if isinstance(content, dict) else ""
+        content = json_value(path.read_text(encoding="utf-8"), {"app?": str})
+    except ValueError as problem:
+        raise typer.BadParameter(f"{path} is no JSON of the CDK: {problem}") from None
+    command = content.get("app", "")
     if "python" not in command and ".py" not in command:
         raise typer.BadParameter(
             f"the app of {path} is not Python's ({command or 'it names none'}); nothing was "
@@ -458,7 +459,6 @@ def schema() -> None:
 
 def schema_text() -> str:
     """The JSON schema of the settings file, which editors complete and check by."""
-    import json
 
     from ..settings import settings_json_schema
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigurationError, ErrorRule, did_you_mean, rule
+from ..errors.given_files import is_finite
 from .token_values import is_token
 
 #: The fix of a limit that the allowed values say all about.
@@ -45,7 +46,7 @@ class Range:
         """Whether the value is a number of the right kind inside the range."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
-        if isinstance(value, float) and not math.isfinite(value):
+        if not is_finite(value):
             return False
         if self.whole and value != int(value):
             return False
@@ -72,7 +73,7 @@ class Range:
         """The nearest value; of a share in place of percent, the percentage."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return ""
-        if not math.isfinite(value):
+        if not is_finite(value):
             return ""
         if self.unit == "percent" and 0 < value < 1 and self.holds(round(100 * value, 9)):
             return f"Write {100 * value:g}, in percent."

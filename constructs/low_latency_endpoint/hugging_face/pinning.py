@@ -4,13 +4,13 @@ left out, and what config.json says."""
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
+from ..errors.given_files import json_value
 from ..plan.pinned_model import (
     FOREIGN_CODE,
     GGUF_CHOICE,
@@ -287,18 +287,12 @@ class _Contents:
 
     def document(self, path: str, where: str) -> dict[str, Any]:
         try:
-            document = json.loads(self.bytes(path), parse_constant=_unreadable)
-            if not isinstance(document, dict):
-                raise ValueError("no object")
-        except (ValueError, RecursionError) as problem:
+            document: dict[str, Any] = json_value(self.bytes(path), {})
+        except ValueError as problem:
             raise NOT_WHOLE.error(
                 got=f"{path} is not a JSON object: {problem}", allowed="a JSON object", where=where
             ) from None
         return document
-
-
-def _unreadable(text: str) -> float:
-    raise ValueError(f"{text} is no number in JSON")
 
 
 def _shards(contents: _Contents, index: str, where: str) -> list[str]:
@@ -346,8 +340,8 @@ def _check_code(contents: _Contents, kept: Sequence[str], where: str) -> None:
 def _references(content: bytes) -> list[str]:
     """What ``auto_map`` names; a tokenizer's value is a list, in which one may be missing."""
     try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
+        document = json_value(content)
+    except ValueError:
         return []
     named = document.get("auto_map") if isinstance(document, dict) else None
     values = named.values() if isinstance(named, dict) else ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
+from ..errors.given_files import bytes_of
 from ..facts import warm_up_rules as rules
 from ..facts.limit_kinds import Range
 from ..facts.token_values import is_token
@@ -72,12 +73,7 @@ class WarmUpPayload(Options):
         """What is sent."""
         if self.file is None:
             return _known("a body", self._text).encode()
-        try:
-            body = Path(self.file).read_bytes()
-        except OSError as problem:
-            raise rules.PAYLOAD_READABLE.error(
-                got=f"{self.file} ({problem.strerror})", allowed="a readable file"
-            ) from problem
+        body = bytes_of(self.file, rules.PAYLOAD_READABLE)
         rules.PAYLOAD_BYTES.check(len(body), str(self.file))
         return body
 

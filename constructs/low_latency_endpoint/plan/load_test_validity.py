@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import ErrorRule, rule
+from ..errors.given_files import NUMBER, json_value, text_of
+from ..errors.impossible import falling, out_of_range, refuse
 
 LIMIT_NEEDED = rule(
     "LLT114",
@@ -17,16 +18,67 @@ LIMIT_NEEDED = rule(
 
 SCHEMA = "low-latency-endpoint/load-test-result/1"
 
+_COUNTED = ("concurrency_per_instance", "requests", "low", "high")
+_SHARES = ("confidence", "failures")
+_TOKENS = ("prompt_tokens", "cached_tokens", "output_tokens")
+_TEXT, _OPTIONAL = (str, None), (*NUMBER, None)
+_RATE = {
+    "tps_per_instance?": object,
+    **{f"{name}?": _OPTIONAL for name in (*_COUNTED, *_SHARES)},
+    **{f"{name}?": _TEXT for name in ("how", "when", "unsteady", "problem")},
+    "lower_bound?": (bool, None),
+}
+#: What readers take from a result; of their own forms they have rules of their own.
+_RESULT = {
+    **{f"{name}?": _TEXT for name in ("source", "endpoint", "variant", "mode")},
+    "instances?": object,
+    "fleet?": ({"instance_type?": _TEXT}, None),
+    "limit?": ({**_RATE, "assured?": (_RATE, None)}, object),
+    "latency_target?": ({"targets_ms?": {str: NUMBER}, "allowed_errors?": NUMBER}, None),
+    "verdicts?": ([{"severity?": _TEXT, "title?": _TEXT, "kind?": _TEXT}], None),
+    "steps?": (
+        [
+            {
+                "purpose?": _TEXT,
+                "completed?": _OPTIONAL,
+                "tokens?": ({f"{name}?": _OPTIONAL for name in _TOKENS}, None),
+                "step?": ({"arrivals?": (dict, None)}, None),
+            }
+        ],
+        None,
+    ),
+    "service_time_ms?": ({"quantiles?": {str: NUMBER}, "samples?": [NUMBER]}, None),
+    "slope?": _OPTIONAL,
+    "concurrency?": object,
+    "rate?": object,
+}
+
 
 def read_result(path: str | Path, unreadable: ErrorRule) -> Mapping[str, Any]:
     """The content of a result file; the reader's own rule for one that is none."""
+    text, where = text_of(path, unreadable), str(path)
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as problem:
-        got = getattr(problem, "strerror", None) or f"no JSON: {problem}"
-        raise unreadable.error(got=got, allowed="a file of JSON", where=str(path)) from None
-    check_result_form(content, unreadable, str(path))
+        content = json_value(text)
+        check_result_form(content, unreadable, where)
+        content = json_value(text, _RESULT)
+    except ValueError as problem:
+        raise unreadable.error(got=f"{problem}", allowed="a file of JSON", where=where) from None
+    refuse(unreadable, where, _impossible(content))
     return dict(content)
+
+
+def _impossible(content: Mapping[str, Any]) -> Iterator[str]:
+    """Numbers of the limit and of the steps that no load test has."""
+    limit = content.get("limit")
+    limit = limit if isinstance(limit, Mapping) else {}
+    for name, of in {"limit": limit, "limit.assured": limit.get("assured") or {}}.items():
+        yield from out_of_range({f"{name}.{each}": of.get(each) for each in _COUNTED})
+        yield from out_of_range({f"{name}.{each}": of.get(each) for each in _SHARES}, high=1.0)
+        yield from falling({f"{name}.{each}": of.get(each) for each in ("low", "high")})
+    for number, step in enumerate(content.get("steps") or ()):
+        tokens = step.get("tokens") or {}
+        told = {f"steps[{number}].tokens.{each}": tokens.get(each) for each in _TOKENS}
+        yield from out_of_range({**told, f"steps[{number}].completed": step.get("completed")})
 
 
 def check_result_form(content: Any, unreadable: ErrorRule, where: str) -> None:

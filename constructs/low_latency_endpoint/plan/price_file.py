@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..errors import rule
 from ..errors.frozen import dataclass
+from ..errors.given_files import text_of
 from ..facts.prices import HOSTING_PRICES, PRICE, PRICED_ITEM, Price
 
 PRICE_FILE = rule(
@@ -79,15 +80,7 @@ def _cell(value: object) -> object:
 
 def read_price_file(path: str | Path) -> dict[str, Price]:
     """The prices of a file by item."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise PRICE_FILE.error(
-            got=getattr(problem, "strerror", None) or str(problem),
-            allowed="a file",
-            where=str(path),
-        ) from None
-    return parse_price_file(text, str(path))
+    return parse_price_file(text_of(path, PRICE_FILE), str(path))
 
 
 def parse_price_file(text: str, where: str = "") -> dict[str, Price]:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 from ..errors import rule
 from ..errors.findings import shown
+from ..errors.given_files import json_value, text_of
 from ..report.numbers import readable
 from .dispersion import dispersion
 from .traffic_shapes import SECONDS, Shape
@@ -50,6 +50,14 @@ _NO_COUNT = re.compile(r"/ ?s(ec)?\b|per.?sec|\b(rps|tps|qps|reqps|rate)\b|token
 _COMPACT_DAY = re.compile(r"(19|20)\d{6}")
 
 Moment = float | datetime
+
+_VALUE = (int, float, str)
+_POINTS = {"Datapoints": [{"Timestamp": _VALUE, "Sum": _VALUE}]}
+_SERIES = {
+    "MetricDataResults": [
+        {"Id?": str, "StatusCode?": str, "Timestamps?": [_VALUE], "Values?": [_VALUE]}
+    ]
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +178,7 @@ def read_recording(path: str | Path) -> Recording:
         ``LLS130`` for a file that is missing or of another form.
     """
     where = str(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise RECORDED_TRAFFIC.error(
-            got=getattr(problem, "strerror", None) or str(problem), allowed="a file", where=where
-        ) from None
-    return recording_of(text, Path(path).stem, where)
+    return recording_of(text_of(path, RECORDED_TRAFFIC), Path(path).stem, where)
 
 
 def recording_of(text: str, name: str, where: str = "") -> Recording:
@@ -187,15 +189,7 @@ def recording_of(text: str, name: str, where: str = "") -> Recording:
         if len(moments) < 2:
             raise ValueError(f"{len(moments)} times, where two or more are needed")
         times, unit = _seconds(moments)
-    except KeyError as problem:
-        raise RECORDED_TRAFFIC.error(
-            got=f"JSON without {problem}", allowed=_FORMS, where=where
-        ) from None
-    except (TypeError, AttributeError):
-        raise RECORDED_TRAFFIC.error(
-            got="another form of JSON", allowed=_FORMS, where=where
-        ) from None
-    except (ValueError, RecursionError, csv.Error) as problem:
+    except (ValueError, csv.Error) as problem:
         raise RECORDED_TRAFFIC.error(got=shown(str(problem)), allowed=_FORMS, where=where) from None
     begin = min(times)
     first = _first_date(moments, begin, unit)
@@ -262,10 +256,7 @@ def _of_csv(text: str) -> tuple[list[Moment], list[float] | None]:
 
 def _of_cloudwatch(text: str) -> tuple[list[Moment], list[float]]:
     """Times and sums of ``get-metric-statistics``, or of one query of ``get-metric-data``."""
-    try:
-        answer = json.loads(text)
-    except ValueError as problem:
-        raise ValueError(f"no whole JSON: {problem}") from None
+    answer = json_value(text, _POINTS if '"Datapoints"' in text else _SERIES)
     if answer.get("NextToken"):
         raise ValueError(f"an answer that is not whole: NextToken {answer['NextToken']}")
     points = list(_points(answer))
@@ -283,9 +274,10 @@ def _points(answer: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
     if pages and (ended := pages[-1].get("StatusCode", "Complete")) != "Complete":
         raise ValueError(f"an answer that is not whole: StatusCode {ended}")
     for page in pages:
-        if len(page["Timestamps"]) != len(page["Values"]):
+        times, values = page.get("Timestamps", ()), page.get("Values", ())
+        if len(times) != len(values):
             raise ValueError("not as many Values as Timestamps")
-        yield from zip(page["Timestamps"], page["Values"], strict=True)
+        yield from zip(times, values, strict=True)
 
 
 # --- their times and counts ----------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...errors import rule
+from ...errors.given_files import is_finite
 from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...plan.recorded_traffic import Recording, read_recording
 from ...plan.traffic_shapes import Shape, shape
@@ -448,7 +449,7 @@ def _numbers(values: Any, where: str) -> tuple[float, ...]:
         if (
             isinstance(number, bool)
             or not isinstance(number, (int, float))
-            or not math.isfinite(number)
+            or not is_finite(number)
         ):
             raise RECORDED_ARRIVALS.error(got=repr(number)[:60], allowed="numbers", where=where)
     return numbers

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import rule
+from ...errors.given_files import bytes_of
 from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...facts.limits import LARGEST_BODY_BYTES
 from .prompts import Prompts
@@ -260,19 +261,7 @@ class Payloads:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        size = path.stat().st_size
-        content = path.read_bytes() if size <= _LARGEST_FILE else b""
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or error
-        raise PAYLOAD_SOURCE.error(
-            got=f"{str(path)[:200]!r}: {reason}", allowed="a readable file"
-        ) from error
-    if size > _LARGEST_FILE:
-        raise PAYLOAD_SOURCE.error(
-            got=f"{path} with {size} bytes", allowed=f"at most {_LARGEST_FILE} bytes in a file"
-        )
-    return content
+    return bytes_of(path, PAYLOAD_SOURCE, _LARGEST_FILE)
 
 
 # A .jsonl of many bodies: every worker process holds all of it.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import rule
+from ...errors.given_files import json_value, text_of
 from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...options.load import TokenLengths, TokenTraffic
 from ...report.numbers import readable
@@ -53,6 +54,17 @@ _COLUMNS = (
     ("Request tokens", "Response tokens"),
     ("input_length", "output_length"),
 )
+#: Of a prompt or an answer: no model has such a context, and a prompt of more is no request.
+MOST_TOKENS = 100_000_000
+_COUNT = (int, float, str, None)
+#: A line of JSON: our columns and those of traces, a benchmark's file, usage, or data capture.
+_LINE = {
+    **{f"{name}?": _COUNT for names in _COLUMNS for name in names},
+    "input_lens?": [_COUNT],
+    "output_lens?": [_COUNT],
+    "usage?": ({"prompt_tokens?": _COUNT, "completion_tokens?": _COUNT}, object),
+    "captureData?": ({"endpointOutput?": ({"data?": (str, None)}, None)}, None),
+}
 _POOL = 1 << 16
 #: Words of common English that stand for tokens.
 _WORDS = """
@@ -324,10 +336,7 @@ def _text_of(start: int, count: int) -> str:
 
 def recorded_lengths(path: Path) -> tuple[tuple[tuple[int, int], ...], int]:
     """Tokens of prompts and answers that were recorded, and how many had no prompt or no answer."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise TOKENS_FORM.error(got=f"{path}: {error}", allowed="a readable file") from None
+    text = text_of(path, TOKENS_FORM)
     rows: Iterable[Any] = csv.DictReader(io.StringIO(text))
     if text.lstrip().startswith("{"):
         rows = _json_lines(text, path)
@@ -349,21 +358,21 @@ def _json_lines(text: str, path: Path) -> Iterator[Any]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
-                row = json.loads(line)
+                row = json_value(line, _LINE)
             except ValueError as error:
                 raise TOKENS_FORM.error(
                     got=f"line {number} of {path}: {error}", allowed="a JSON object in each line"
                 ) from None
-            if isinstance(row, dict) and "input_lens" in row:  # vllm bench serve --save-detailed
+            if "input_lens" in row:  # vllm bench serve --save-detailed
                 pairs = zip(row["input_lens"], row.get("output_lens", ()), strict=False)
                 yield from ({"input": prompt, "output": answer} for prompt, answer in pairs)
-            elif isinstance(row, dict):
+            else:
                 yield row
 
 
 def _pair(row: Mapping[str, Any]) -> tuple[int, int] | None:
     if "captureData" in row:
-        told = row["captureData"].get("endpointOutput") or {}
+        told = (row["captureData"] or {}).get("endpointOutput") or {}
         reader = TokenReader()
         reader.feed(str(told.get("data") or "").encode(), 0.0)
         reader.end()
@@ -379,4 +388,9 @@ def _pair(row: Mapping[str, Any]) -> tuple[int, int] | None:
         prompt, answer = (int(float(value)) for value in found)
     except (TypeError, ValueError, OverflowError):
         return None
+    for tokens in (prompt, answer):
+        if tokens > MOST_TOKENS:
+            raise TOKENS_FORM.error(
+                got=f"a line with {readable(tokens)} tokens", allowed=f"at most {MOST_TOKENS:,}"
+            )
     return prompt, answer

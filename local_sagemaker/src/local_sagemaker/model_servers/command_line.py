@@ -20,6 +20,7 @@ from .specifications import (
 )
 
 _HANDLERS = {"model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn"}
+_MOST_BYTES = 4 * 1024 * 1024
 _CHOICES = (
     "a server is simulated, language-model, a URL on loopback, a command such as 'python serve.py', "
     "a script with model_fn, or a JSON file"
@@ -62,7 +63,7 @@ def _of_file(path: Path) -> ModelServer:
     if path.suffix != ".json" and os.access(path, os.X_OK):
         return CommandModelServer((str(path.resolve()),), directory=str(Path.cwd()))
     try:
-        document = json.loads(path.read_text("utf-8"))
+        document = json.loads(_content(path).decode())
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"{path} is no JSON document ({why}); {_CHOICES}") from None
@@ -72,10 +73,19 @@ def _of_file(path: Path) -> ModelServer:
         raise ValueError(f"{path}: {error}") from None
 
 
+def _content(path: Path) -> bytes:
+    """Read a file that may be a device, which has no end."""
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"more than {_MOST_BYTES:,} bytes")
+    return content
+
+
 def _of_script(path: Path) -> ModelServer:
     """A script with handlers is served; one without could be a server, or a forgotten handler."""
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(_content(path))
     except (OSError, SyntaxError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as Python: {error}") from None
     defined = {getattr(one, "name", "") for one in tree.body}
