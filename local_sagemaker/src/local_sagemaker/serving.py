@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import io
 import json
 import logging
 import os
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -137,6 +139,26 @@ class WsgiHandler:
                 close()
 
 
+def _check_loopback(port: int) -> None:
+    """Refuse a machine on which nobody reaches what is served."""
+    try:
+        named = {found[4][0] for found in socket.getaddrinfo("localhost", port, socket.AF_INET)}
+    except OSError:
+        named = set()
+    if "127.0.0.1" not in named:
+        raise LocalAwsError(
+            "the name localhost does not lead to 127.0.0.1 on this machine: add the line "
+            "`127.0.0.1 localhost` to /etc/hosts"
+        )
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+    except OSError as error:
+        raise LocalAwsError(
+            f"nothing reaches 127.0.0.1 on this machine ({error.strerror or error}): bring its "
+            "loopback interface up, such as with `ip link set lo up`"
+        ) from None
+
+
 def _one_line(value: str) -> str:
     """Keep what was written into a header from becoming another one."""
     return value.replace("\r", " ").replace("\n", " ")
@@ -211,7 +233,10 @@ def serving_in_thread(port: int, runtime: Runtime) -> Iterator[str]:
             served = listening(handler, port=port, admit=admit, limits=_LIMITS)
             port = serving.enter_context(served).port
         except (OSError, OverflowError) as error:
-            raise LocalAwsError(f"port {port} cannot be served: is it in use? ({error})") from None
+            in_use = getattr(error, "errno", None) == errno.EADDRINUSE
+            why = "it is in use" if in_use else error
+            raise LocalAwsError(f"port {port} of 127.0.0.1 cannot be served: {why}") from None
+        _check_loopback(port)
         runtime.aws_url = f"http://localhost:{port}"
         SERVED[port] = runtime
         serving.callback(SERVED.pop, port)
