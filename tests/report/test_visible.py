@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from low_latency_endpoint.cli.errors import all_codes
-from low_latency_endpoint.errors import SettingsError, rules
+from low_latency_endpoint.errors import SettingsError, did_you_mean, rules
 from low_latency_endpoint.errors.findings import located
 from low_latency_endpoint.report import document as module
 from low_latency_endpoint.report.document import Document, Section
@@ -35,6 +35,9 @@ HOSTILE = (
     "\x1b[31mred\x07\x08\x00\x7f\x9b31m\r\x85 \u202eevil\u2066\u2069\u200e \u2028x\u2029y \ud800 \ue000"
     "\U000e0041\ufeff\u00ad" + "".join(f"\n{command}\na {command}" for command in COMMANDS)
 )
+
+
+FIX = HOSTILE.replace("\n", " ")  # of ours, which may have several lines
 
 
 def acting(text: str, but: str = "\n") -> list[str]:
@@ -68,6 +71,10 @@ def test_no_width_of_a_terminal_makes_a_command(command: str, before: str, width
         assert acting(text[begin:]) == []
 
 
+def test_a_name_that_was_perhaps_meant_is_one_line() -> None:
+    assert did_you_mean("endpont.yaml", ["endpoint.yaml\n"]) == "Did you mean endpoint.yaml\\n?"
+
+
 def test_what_people_write_stays() -> None:
     for text in ("AWS::SageMaker::Endpoint", "größer als 5 µs 东京 é 🙂", "a::b", "## [x]", "::1"):
         assert visible(text) == text
@@ -82,12 +89,12 @@ RULES = {rule.code: rule for rule in rules()}
 @pytest.mark.parametrize("code", RULES)
 def test_no_error_passes_anything_on(code: str) -> None:
     rule = RULES[code]
-    error = rule.error(got=HOSTILE, allowed=HOSTILE, what=HOSTILE, where=HOSTILE, fix=HOSTILE)
+    error = rule.error(got=HOSTILE, allowed=HOSTILE, what=HOSTILE, where=HOSTILE, fix=FIX)
     as_written = rule.error_as_written(got=HOSTILE, allowed=HOSTILE, where=HOSTILE)
     for one in (error, as_written, located(error, HOSTILE)):
         assert acting(str(one)) == acting(*one.args) == []
         assert len(str(one).splitlines()) <= 6
-        assert not acting("".join(map(str, vars(one).values())), but="")
+        assert not acting("".join(map(str, vars(one).values())), but="\n")
     told = "\n".join(SettingsError(HOSTILE, [(1, error)]).parts)
     assert acting(told) == acting(str(SettingsError(HOSTILE, [(1, error)]))) == []
 

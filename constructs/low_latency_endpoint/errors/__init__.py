@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ..report.visible import visible
+from ..report.visible import visible, visible_lines
 
 __all__ = [
     "BrokenRule",
@@ -103,7 +103,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     near = {re.sub(r"[-_]", "", each).lower(): each for each in known if each != name}
     close = get_close_matches(re.sub(r"[-_]", "", name).lower(), near, n=1)
-    return f"Did you mean {near[close[0]]}?" if close else ""
+    return f"Did you mean {visible(near[close[0]])}?" if close else ""
 
 
 def _text_of(value: object) -> str:
@@ -149,8 +149,8 @@ class ConfigurationError(LowLatencyEndpointError):
     Attributes
     ----------
     code, what, got, allowed, fix, source, where : str
-        See :class:`ErrorRule`; ``where`` is the construct's path or the setting's path. Each is one
-        line, in which control characters are spelt out.
+        See :class:`ErrorRule`; ``where`` is the construct's path or the setting's path. Control
+        characters are spelt out; each but ``fix`` is one line.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class ConfigurationError(LowLatencyEndpointError):
         self.what = visible(what)
         self.got = visible(shortened(_text_of(got)))
         self.allowed = visible(_text_of(allowed))
-        self.fix = visible(fix)
+        self.fix = visible_lines(fix)
         self.source = source
         self.where = visible(where)
         super().__init__(str(self))
