@@ -119,7 +119,7 @@ def test_more_than_ten_rollback_alarms_are_refused_also_over_several_calls(stack
         for n in range(11)
     ]
     endpoint = parts.endpoint(stack, rollback_alarms=alarms[:10])
-    with refused("LLE508"):
+    with refused("LLE508", got="11: 11 of others"):
         endpoint.roll_back_on(alarms[10])
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from .limits import ROLLBACK_ALARM_COUNT
 from .rules import INF1_HAS_NO_GUARDRAILS
 
 
@@ -17,6 +18,16 @@ def takes_guardrails(instance_type: str) -> bool:
 def rolls_back(stated: bool | None, instance_types: Iterable[str]) -> bool:
     """Whether alarms roll a deployment back; by default wherever SageMaker lets them."""
     return all(map(takes_guardrails, instance_types)) if stated is None else stated
+
+
+def check_rollback_alarms(counts: Mapping[str, int], where: str = "") -> None:
+    """Raise LLE508 for more than SageMaker takes; ``counts`` says whose they are."""
+    total = sum(counts.values())
+    if not ROLLBACK_ALARM_COUNT.holds(total):
+        owners = ", ".join(f"{count} of {name}" for name, count in counts.items())
+        raise ROLLBACK_ALARM_COUNT.rule.error(
+            got=f"{total}: {owners}", allowed=ROLLBACK_ALARM_COUNT.allowed, where=where
+        )
 
 
 def check_guardrails(

@@ -421,7 +421,13 @@ MAXIMUM_EXECUTION_SECONDS = number_range(
     "LLE507", "the longest deployment time", 600, 28800, unit="seconds", source=_BLUE_GREEN
 )
 ROLLBACK_ALARM_COUNT = number_range(
-    "LLE508", "the number of rollback alarms", 1, 10, source=API + "AutoRollbackConfig.html"
+    "LLE508",
+    "the number of rollback alarms",
+    1,
+    10,
+    source=API + "AutoRollbackConfig.html",
+    fix="State fewer statistics in model_latency of the alarms, or fewer variants: each has an alarm "
+    "for each statistic, and one for errors. Without rollback_on_alarms, all of them still notify.",
 )
 TAG_COUNT = number_range("LLE509", "the number of tags", 0, 50, source=API + "Tag.html")
 # AWS's [\p{L}\p{Z}\p{N}_.:/=+\-@]: letters, separators and numbers of all scripts, and of white

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..facts.deployments import check_guardrails
-from ..facts.limits import ENDPOINT_NAME, ROLLBACK_ALARM_COUNT
+from ..facts.deployments import check_guardrails, check_rollback_alarms
+from ..facts.limits import ENDPOINT_NAME
 from ..facts.rules import COUNTS_OF_A_SCALED_FLEET, ROLLING_NEEDS_ONE_VARIANT
 from ..options.argument_kinds import checked_arguments
 from ..options.deployment import DeploymentPolicy, default_deployment
@@ -228,6 +229,12 @@ class Endpoint(IEndpoint):
     def _instances_in_update(self, instances: int) -> int:
         return self._deployment.instances_in_update(instances)
 
+    def _owners(self, alarms: Sequence[cloudwatch.IAlarm]) -> Counter[str]:
+        """How many of them each variant has, whose names begin the alarms' ids; and the rest."""
+        names = {variant.name for variant in self.variants}
+        first = (alarm.node.id.partition("--")[0] for alarm in alarms)
+        return Counter(name if name in names else "others" for name in first)
+
     def _deployment_property(self) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """Errors: LLE508, LLE522 for rolling with several variants, LLE523 for Inf1 with guardrails."""
         policy, alarms, where = self._deployment, self._rollback_alarms, self._path
@@ -263,7 +270,7 @@ class Endpoint(IEndpoint):
                 maximum_execution_timeout_in_seconds=maximum,
             )
         if alarms:
-            ROLLBACK_ALARM_COUNT.check(len(alarms), where)
+            check_rollback_alarms(self._owners(alarms), where)
             properties["auto_rollback_configuration"] = endpoint.AutoRollbackConfigProperty(
                 alarms=[endpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in alarms]
             )

@@ -9,7 +9,7 @@ from typing import Annotated
 from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
-from ..facts.deployments import check_guardrails, rolls_back
+from ..facts.deployments import check_guardrails, check_rollback_alarms, rolls_back
 from ..facts.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
 from ..facts.instance_types import instance_facts
 from ..facts.metrics import metric_facts, metrics
@@ -403,9 +403,8 @@ class EndpointSettings(
         back = deployment.rollback_on_alarms if deployment else None
         types = [name for _, _, name in variants_and_first(self)]
         if isinstance(stated, dict) and rolls_back(back, types):
-            yield from breaches(
-                ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(stated) + 1
-            )
+            counts = {"each variant": len(stated) + 1}
+            yield from breaches(("alarms", "model_latency"), check_rollback_alarms, counts)
 
     def _rules_of_volume_keys(self) -> Iterator[Finding]:
         """A key for volumes on types that have storage of their own."""

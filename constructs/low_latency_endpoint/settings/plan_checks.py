@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..errors import ConfigurationError
 from ..errors.findings import Finding, Place, breaches, finding
+from ..facts.deployments import check_rollback_alarms
 from ..facts.images import check_image_folder
-from ..facts.limits import ROLLBACK_ALARM_COUNT
 from ..facts.rules import ASSET_IS_ARCHIVE, NOTHING_TO_MEET, SCALED_VARIANTS_ONLY
 from ..facts.subnets import (
     LARGEST_SUBNET,
@@ -91,12 +91,9 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
                 below = _place(error, variant.settings)
                 yield ("endpoints", key, *variant.place, *below), error
         yield from _alarms(settings, key, plans[key])
-        if endpoint.variants and sound:
-            yield from breaches(
-                ("endpoints", key, "variants"),
-                ROLLBACK_ALARM_COUNT.check,
-                rollback_alarms(settings, key) or 1,
-            )
+        counts = rollback_alarms(settings, key) if endpoint.variants and sound else {}
+        if any(counts.values()):
+            yield from breaches(("endpoints", key, "variants"), check_rollback_alarms, counts)
         if files:
             for place, missing in _files(endpoint):
                 yield ("endpoints", key, *place), missing

@@ -109,7 +109,7 @@ def endpoint_parts(
         steps=sum(variant.plan.request.scaling.steps is not None for variant in variants),
         dashboard=endpoint.dashboard,
         alarms=sum(len(_watching(settings, endpoint, each)) for each in production),
-        rollback_alarms=rollback_alarms(settings, key),
+        rollback_alarms=sum(rollback_alarms(settings, key).values()),
         quiet=len(production) if quiet else 0,
         warm_up=warm_up_requests(settings, key) > 0,
         canary_zones=len(settings.client_zones.zones) if endpoint.canary else 0,
@@ -134,13 +134,13 @@ def endpoint_parts(
     )
 
 
-def rollback_alarms(settings: Settings, key: str) -> int:
-    """How many alarms roll a deployment of an endpoint back."""
-    return sum(
-        len(_rolling_back(settings, key, variant.plan))
+def rollback_alarms(settings: Settings, key: str) -> dict[str, int]:
+    """How many alarms roll a deployment of an endpoint back, by variant."""
+    return {
+        variant.variant: len(_rolling_back(settings, key, variant.plan))
         for variant in planned_variants(settings, key)
         if not variant.shadow
-    )
+    }
 
 
 def watching_alarms(settings: Settings, key: str, plan: Plan) -> int:
