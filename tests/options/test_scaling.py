@@ -264,7 +264,7 @@ def test_the_numbers_of_steps_are_numbers_that_are_known(name: str, code: str) -
         ({"metric": "invocations", "concurrency_target": 4}, "LLE929", "metric: invocations"),
         # Without a metric it is the default.
         ({"concurrency_target": 4}, "LLE929", "metric: invocations"),
-        ({"keep_counts": False}, "LLE512", "keep_counts: false without enabled: false"),
+        ({"keep_counts": False}, "LLE512", "keep_counts is off, and enabled is on"),
     ],
 )
 def test_a_target_belongs_to_its_metric_and_kept_counts_to_scaling(

@@ -335,6 +335,7 @@ class FurtherOptions(InstanceOptions):
                 "startup_health_check_timeout",
                 "model_data_download_timeout",
                 "instance_provision_timeout",
+                "ssm_access",
             ),
             "the first variant's",
         ),
