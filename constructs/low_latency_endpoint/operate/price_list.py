@@ -19,6 +19,7 @@ from datetime import date
 from functools import partial
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
+from typing import TextIO
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
@@ -40,6 +41,7 @@ OFFER_FILE = rule(
     fix="Try again, or download the Region's CSV files yourself: low-latency prices --from FILE.",
     source=_GUIDE,
 )
+_LONGEST_LINE = 1 << 20  # characters; those of AWS have some hundreds
 _STANDSTILL_SECONDS = 30.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _REGION_PREFIX = re.compile(r"^[A-Z]+\d*-")  # USE1-
@@ -170,11 +172,23 @@ def _rows(lines: Iterable[str], source: str) -> Iterator[list[str]]:
         raise OFFER_FILE.error(got=str(problem), allowed="a CSV offer file", where=source) from None
 
 
+def _lines(file: TextIO, source: str) -> Iterator[str]:
+    """The lines of a file, which may be large, but not one of them: a device is one without an end."""
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise OFFER_FILE.error(
+                got=f"a line of {_LONGEST_LINE:,} characters or more",
+                allowed="a CSV offer file",
+                where=source,
+            )
+        yield line
+
+
 @contextmanager
 def _file(path: str) -> Iterator[Iterable[str]]:
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as lines:
-            yield lines
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            yield _lines(file, path)
     except (OSError, UnicodeDecodeError) as problem:
         raise OFFER_FILE.error(
             got=getattr(problem, "strerror", None) or str(problem),
@@ -192,7 +206,7 @@ def _download(url: str, until: float) -> Iterator[Iterable[str]]:
     try:
         with urlopen(request, timeout=_STANDSTILL_SECONDS) as response:
             whole = io.BufferedReader(_WholeResponse(response, until), 1 << 20)
-            yield io.TextIOWrapper(whole, encoding="utf-8-sig", newline="")
+            yield _lines(io.TextIOWrapper(whole, encoding="utf-8-sig", newline=""), url)
     except (OSError, HTTPException, UnicodeDecodeError) as problem:
         raise OFFER_FILE.error(
             got=str(getattr(problem, "reason", "")) or str(problem),
