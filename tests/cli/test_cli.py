@@ -411,9 +411,12 @@ def test_a_price_on_the_command_line_wins_over_the_settings(
         return float(cost["at_least"])
 
     assert (least(), least("--price", "ml.m5.12xlarge=3")) == (9, 7)
-    # What the settings leave open, another price of theirs changes in the plan's difference too.
+    # In a comparison the former settings' prices count, and no price that only the change states.
     changes = low_latency("plan", "--settings", str(path), "--against", SHIPPED).stdout
-    assert "8 USD per hour" in changes
+    assert "without prices of ml.m5.12xlarge in the former settings" in changes
+    assert "ml.m5.12xlarge 4" not in changes
+    back = low_latency("plan", "--settings", SHIPPED, "--against", str(path)).stdout
+    assert "Prices used: ml.m5.12xlarge 4 (of the former settings)" in back
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.facts.limit_kinds import Limit, Range
 from low_latency_endpoint.options.option import Options
+from low_latency_endpoint.report.visible import visible
 from low_latency_endpoint.settings import Settings, parse_settings
 from low_latency_endpoint.settings.option_models import Limited, model_of
 from tests.limit_edges import inside, outside
@@ -68,7 +69,7 @@ def told(path: tuple[str | int, ...], value: Any) -> dict[str, str]:
             [data] if part == 0 else {data if part == KEY else part: "a" if part == KEY else data}
         )
     text = f"# the only setting\n{path[0]}: {json.dumps(data)}"
-    where = ".".join(map(str, path)).replace(".0", "[0]").replace(KEY, str(value))
+    where = visible(".".join(map(str, path)).replace(".0", "[0]").replace(KEY, str(value)))
     try:
         parse_settings(text)
     except SettingsError as error:
