@@ -11,10 +11,12 @@ import pytest
 
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import (
-    largest_fleet,
+    fleet_with_addresses,
     load_settings,
     parse_settings,
     plan_endpoint,
+    shared_resources,
+    stack_cost,
 )
 from low_latency_endpoint.settings.loading import settings_of
 from low_latency_endpoint.settings.option_models import duration_text, parse_duration
@@ -337,12 +339,37 @@ def test_settings_built_in_python_obey_the_same_rules() -> None:
 LOADED = SHORT + "    throughput: {peak_tps: 1000, tps_per_instance: 200, safety_factor: 0.65}\n"
 
 
-def test_the_largest_fleet_is_the_maximum_and_without_scaling_the_fixed_number() -> None:
-    assert largest_fleet(parse_settings(LOADED)) == 16
+@pytest.mark.parametrize("measured", ["", "    throughput: {peak_tps: 40, tps_per_instance: 20}\n"])
+@pytest.mark.parametrize("enabled", ["", "    scaling: {enabled: false}\n"])
+@pytest.mark.parametrize(
+    "instances",
+    [
+        "",
+        "    instances: {initial: 15}\n",
+        "    instances: {min: 2, max: 20}\n",
+        "    instances: {min: 2, initial: 5, max: 9}\n",
+    ],
+)
+def test_quota_cost_and_words_count_the_same_instances(
+    measured: str, enabled: str, instances: str
+) -> None:
+    """Where nothing scales, a maximum is a number that nothing reaches."""
+    settings = parse_settings(SHORT + measured + enabled + instances)
+    (cost,) = stack_cost(settings).endpoints.values()
+    (quota,) = shared_resources(settings).quotas
+    assert list(quota)[1:] == [cost.at_most, cost.in_an_update]
+    plan = plan_endpoint(settings, "sentiment")
+    assert cost.at_most == (plan.fleet.maximum if plan.scaling else plan.fleet.initial)
+    assumed = f"the peak is held by {plan.fleet.initial} instances"
+    assert (assumed in " ".join(map(str, plan.explanation.summary))) == (not measured)
+
+
+def test_subnets_are_made_for_the_maximum_and_without_scaling_the_fixed_number() -> None:
+    assert fleet_with_addresses(parse_settings(LOADED)) == 16
     fixed = LOADED + "    scaling: {enabled: false}\n"
-    assert largest_fleet(parse_settings(fixed)) == 8
+    assert fleet_with_addresses(parse_settings(fixed)) == 8
     two = fixed + LOADED.split("endpoints:\n")[1].replace("sentiment", "ranking")
-    assert largest_fleet(parse_settings(two)) == 8 + 16
+    assert fleet_with_addresses(parse_settings(two)) == 8 + 16
     # Twice eight instances with two addresses each, and 22 more, fit a /26; twice sixteen do not.
     network = "network: {subnet_prefix_length: 26}\n"
     parse_settings(fixed + network)

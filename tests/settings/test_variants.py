@@ -13,8 +13,8 @@ from low_latency_endpoint.cli import app
 from low_latency_endpoint.cli.chosen_endpoints import stated_name
 from low_latency_endpoint.settings import (
     explain_variants,
+    fleet_with_addresses,
     fleets_along,
-    largest_fleet,
     parse_settings,
     planned_variants,
     shared_resources,
@@ -91,7 +91,7 @@ def test_a_throughput_of_another_model_or_type_warns(
 
 def test_whatever_counts_instances_counts_all_of_them() -> None:
     settings = parse_settings(TESTED)
-    assert largest_fleet(settings) == 47
+    assert fleet_with_addresses(settings) == 47
     quotas = {each.instance_type: each for each in shared_resources(settings).quotas}
     assert (quotas["ml.m5.xlarge"].at_most, quotas["ml.m5.xlarge"].in_an_update) == (40, 80)
     assert (quotas["ml.c5.xlarge"].at_most, quotas["ml.c5.xlarge"].in_an_update) == (7, 14)

@@ -135,7 +135,7 @@ class LowLatencyEndpointStack(Stack):
         return cls(scope, id or settings.stack_name, settings=settings, **kwargs)
 
     def _network(self, settings: Settings) -> ZoneAlignedNetwork:
-        from ..settings import largest_fleet
+        from ..settings import fleet_with_addresses
 
         zones, network = settings.client_zones, settings.network
         listed = (
@@ -162,7 +162,7 @@ class LowLatencyEndpointStack(Stack):
             flow_logs=ec2.FlowLogTrafficType[network.flow_log.upper()]
             if network.flow_log
             else None,
-            max_instances=largest_fleet(settings),
+            max_instances=fleet_with_addresses(settings),
             subnet_prefix_length=network.subnet_prefix_length,
             s3_prefix_list=listed,
             narrow_s3=network.narrow_s3,

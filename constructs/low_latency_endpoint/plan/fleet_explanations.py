@@ -12,6 +12,7 @@ from ..options.throughput import (
     FEWEST_INSTANCES,
     HELD_SHARE,
     MeasuredThroughput,
+    counted_instances,
     instances_for,
     stated,
 )
@@ -197,8 +198,16 @@ def _max_instances(plan: Plan) -> Decision:
             f"{most} x {zones} / ({zones} - 1) = {plain_number(most * zones / (zones - 1), 4)}",
         },
         overridden=request.instances.max is not None,
-        note=(f"{fixed}; " if fixed else "")
-        + "your account's quota for the type must allow twice this during a blue/green update",
+        note=(f"{fixed}; " if fixed else "") + _quota_note(plan),
+    )
+
+
+def _quota_note(plan: Plan) -> str:
+    if plan.largest_fleet == plan.most:
+        return "your account's quota for the type must allow twice this during a blue/green update"
+    return (
+        f"nothing scales, so {counted_instances(plan.largest_fleet)} run; the subnets have addresses "
+        "for this number, which a policy may use later"
     )
 
 

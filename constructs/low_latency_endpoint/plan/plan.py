@@ -213,6 +213,11 @@ class Plan:
     @property
     def largest_fleet(self) -> int:
         """The most instances outside of updates: the highest maximum, or the fixed number."""
+        return self.fleet.initial if self.scaling is None else self.most
+
+    @property
+    def fleet_with_addresses(self) -> int:
+        """How many instances the subnets are made for: the maximum, which a load test may bring."""
         return self.most if self.request.scaling.enabled else self.fleet.initial
 
     def checked_for(self, request: EndpointRequest, where: str = "") -> Plan:

@@ -226,7 +226,7 @@ def _assumed(plan: Plan) -> Iterator[str]:
     if split and request.overhead_share is None:
         yield f"{readable(DEFAULT_OVERHEAD_SHARE * 100, 3)} % of the target is overhead"
     if request.throughput is None:
-        yield f"the peak is held by {counted_instances(plan.fleet.serving_at_peak)}"
+        yield f"the peak is held by {counted_instances(plan.usual.serving_at_peak)}"
     if request.serving.instance_pools:
         yield (
             f"every instance is an {request.serving.instance_type}, the slowest of the pools, except "

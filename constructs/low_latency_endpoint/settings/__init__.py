@@ -11,7 +11,7 @@ from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ContainerSettings, ImageSettings, ModelDataSettings
 from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings
-from .plan_report import SharedResources, explain_variants, largest_fleet, shared_resources
+from .plan_report import SharedResources, explain_variants, fleet_with_addresses, shared_resources
 from .schema import settings_json_schema
 from .stack import Settings, region_of
 from .stack_parts import fleets_along, instances_in_update, rises_along, set_times_along, stack_cost
@@ -35,10 +35,10 @@ __all__ = [
     "SharedResources",
     "environment_place",
     "explain_variants",
+    "fleet_with_addresses",
     "fleets_along",
     "has_own_model",
     "instances_in_update",
-    "largest_fleet",
     "load_settings",
     "parse_settings",
     "plan_endpoint",

@@ -196,13 +196,13 @@ def _room(settings: Settings) -> Iterator[Finding]:
     """The subnets have room for all fleets."""
     variants = list(planned_variants(settings))
     zones, network = settings.client_zones.zones, settings.network
-    together = sum(variant.plan.largest_fleet for variant in variants)
-    largest = max(variants, key=lambda variant: variant.plan.largest_fleet)
+    together = sum(variant.plan.fleet_with_addresses for variant in variants)
+    largest = max(variants, key=lambda variant: variant.plan.fleet_with_addresses)
     fleet: Place = (*largest.place, "instances", "max")
     if network.vpc_id:
         # How large its subnets are shows when it is looked up; none is larger than the largest.
         in_update = sum(
-            instances_in_update(variant.plan.largest_fleet, settings.endpoints[variant.key])
+            instances_in_update(variant.plan.fleet_with_addresses, settings.endpoints[variant.key])
             for variant in variants
         )
         yield from breaches(

@@ -283,9 +283,9 @@ def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Ite
         yield PlanWarning(f"old-bucket-{number}", doubt)
 
 
-def largest_fleet(settings: Settings) -> int:
-    """The most instances that all endpoints of a settings file have together, outside of updates."""
-    return sum(variant.plan.largest_fleet for variant in planned_variants(settings))
+def fleet_with_addresses(settings: Settings) -> int:
+    """How many instances the subnets are made for, of all endpoints of a settings file together."""
+    return sum(variant.plan.fleet_with_addresses for variant in planned_variants(settings))
 
 
 class QuotaNeed(NamedTuple):
@@ -368,7 +368,7 @@ def shared_resources(settings: Settings) -> SharedResources:
     """What all endpoints of a settings file share, as the stack deploys it."""
     network, zones = settings.network, tuple(settings.client_zones.zones)
     variants = list(planned_variants(settings))
-    instances = largest_fleet(settings)
+    instances = fleet_with_addresses(settings)
     needs: dict[str, tuple[int, int]] = {}
     for planned_variant in variants:
         most = planned_variant.plan.largest_fleet

@@ -292,8 +292,7 @@ def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
     """What one variant costs; beside the instances all stands with an endpoint's first one."""
     key, plan, copies = variant.key, variant.plan, variant.shadow
     endpoint, fleet, measured = settings.endpoints[key], plan.fleet, plan.request.throughput
-    # Without a policy nothing changes the number, whatever the limits are.
-    most = plan.most if plan.scaling else fleet.initial
+    most = plan.largest_fleet
     size = plan.request.request_size
     data = _price(settings, "interface_endpoint_data")
     beside = (

@@ -64,9 +64,9 @@ class PreflightContext:
         return service_name(self.account, f"sagemaker.runtime{fips}")
 
     @property
-    def largest_fleet(self) -> int:
-        """The most instances that all endpoints have together, outside of updates."""
-        return sum(variant.plan.largest_fleet for variant in self.variants)
+    def fleet_with_addresses(self) -> int:
+        """How many instances of all endpoints together the subnets have to have room for."""
+        return sum(variant.plan.fleet_with_addresses for variant in self.variants)
 
     @property
     def endpoints(self) -> tuple[PlannedEndpoint, ...]:

@@ -244,7 +244,7 @@ def _rooms(context: PreflightContext) -> Iterator[tuple[str, list[Subnet], bool]
 def free_addresses(
     context: PreflightContext, subnets: list[Subnet], deployed: bool
 ) -> Iterator[Outcome]:
-    fleet = context.largest_fleet
+    fleet = context.fleet_with_addresses
     makes_link = context.settings.private_link.interface_endpoint_id is None
     # EC2 has taken the reserved ones off already.
     needed = addresses_per_subnet(fleet, interface_endpoint=makes_link) - RESERVED_ADDRESSES

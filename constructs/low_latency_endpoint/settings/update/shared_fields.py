@@ -8,7 +8,7 @@ from typing import Any
 
 from ...facts.subnets import network_blocks
 from ...options.option import Effect
-from ..plan_report import largest_fleet
+from ..plan_report import fleet_with_addresses
 from ..stack import Settings
 from .endpoint_fields import PLANNED, PLANNED_BY_ZONES, Consequence, alone_changed, both_texts
 
@@ -26,7 +26,7 @@ def subnet_blocks(settings: Settings) -> dict[str, str]:
     return network_blocks(
         network.cidr,
         settings.client_zones.zones,
-        largest_fleet(settings),
+        fleet_with_addresses(settings),
         network.subnet_prefix_length,
     )
 
