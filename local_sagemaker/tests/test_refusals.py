@@ -139,7 +139,10 @@ def test_an_operation_that_moto_stumbles_over_is_a_failure_that_an_sdk_can_read(
 
 @pytest.mark.parametrize(
     ("stated", "found", "agree"),
-    [("007", "7", False), ("1e3", "1000", False), (30, "30", True), ("30", 30, True)],
+    [
+        *[("007", "7", False), ("1e3", "1000", False), (30, "30", True), ("30", 30.0, True)],
+        *[(10, "1_0", False), (10**400, "1", False), (2**53 + 1, str(2**53), False)],
+    ],
 )
 def test_drift_compares_text_as_text(stated: object, found: object, *, agree: bool) -> None:
     """A service may write a number as text; two texts are one or not."""

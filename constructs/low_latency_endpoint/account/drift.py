@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,7 @@ REVERT = "npx cdk deploy --revert-drift"
 #: What puts back a property of a type whose drift CloudFormation detects.
 REVERTED = f"`{REVERT}` puts it back; without the option a deployment leaves it."
 _YOURS = "If it is yours, put it into the settings. Else "
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?")
 ALARM, COMPOSITE = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
@@ -152,10 +154,13 @@ def _same(stated: Any, found: Any) -> bool:
         return str(stated).lower() == str(found).lower()
     if isinstance(stated, str) and isinstance(found, str):
         return stated == found
-    try:
-        return float(stated) == float(found)
-    except (TypeError, ValueError):
-        return bool(stated == found)
+    numbers = _number(stated), _number(found)
+    return bool(stated == found) if None in numbers else numbers[0] == numbers[1]
+
+
+def _number(value: Any) -> Decimal | None:
+    """The number that a literal is, as JSON writes numbers; None of anything else."""
+    return Decimal(str(value)) if _NUMBER.fullmatch(str(value)) else None
 
 
 def _text(value: Any) -> str:

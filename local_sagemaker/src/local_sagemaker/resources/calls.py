@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from botocore.model import Shape
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?")
 
 
 class PropertyNotEmulated(Exception):
@@ -88,10 +91,10 @@ def agrees(stated: Any, found: Any) -> bool:
         return len(stated) == len(found) and all(map(agrees, stated, found))
     if isinstance(stated, str) and isinstance(found, str):
         return stated == found
-    try:
-        return float(stated) == float(found)
-    except (TypeError, ValueError):
-        return as_text(stated) == as_text(found)
+    texts = as_text(stated), as_text(found)
+    if all(map(_NUMBER.fullmatch, texts)):
+        return Decimal(texts[0]) == Decimal(texts[1])
+    return texts[0] == texts[1]
 
 
 def only(properties: Mapping[str, Any], *names: str) -> dict[str, Any]:
