@@ -22,6 +22,7 @@ from botocore.exceptions import ClientError
 from roles_under_test import allow, document, give_role, trust
 
 from local_sagemaker import DeployedStack, DeploymentFailed, LocalAws, delete_stack
+from local_sagemaker.model_servers.specifications import SimulatedModelServer
 from low_latency_endpoint import (
     EndpointOptions,
     LowLatencyEndpoint,
@@ -44,6 +45,10 @@ ROLES = f"arn:aws:iam::{ACCOUNT}:role/"
 
 
 IN_BOTH_ORDERS = [{"creation_order": order} for order in ("late", "late-reversed")]
+#: With containers that write logs.
+WITH_CONTAINERS = [
+    {**order, "model_servers": {"server": SimulatedModelServer()}} for order in IN_BOTH_ORDERS
+]
 
 
 @pytest.fixture
@@ -256,6 +261,51 @@ def test_callers_of_a_renamed_endpoint_are_never_denied(aws, tmp_path, caller):
         else None
     )
     assert set(answers["ranking"][:gone]) == {"answered"}
+
+
+def may_log(aws: LocalAws, role: str, endpoint: str) -> bool:
+    """Whether a model's role may write an endpoint's logs, as IAM's simulation says."""
+    group = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/sagemaker/Endpoints/{endpoint}"
+    results = aws.client("iam").simulate_principal_policy(
+        PolicySourceArn=role,
+        ActionNames=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"],
+        ResourceArns=[group, f"{group}:log-stream:primary/1"],
+    )["EvaluationResults"]
+    return {each["EvalDecision"] for each in results} == {"allowed"}
+
+
+@pytest.mark.parametrize("clean_aws", WITH_CONTAINERS, indirect=True)
+@pytest.mark.parametrize("stated", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_a_renamed_endpoint_writes_its_logs_until_it_has_gone(aws, tmp_path, roles, stated):
+    """And no other endpoint's: neither before nor after."""
+    app = App(aws, tmp_path, roles if stated else None)
+    app.deploy({"alpha": {"image": 1, "name": "ranking"}})
+    logs, sagemaker = aws.client("logs"), aws.client("sagemaker")
+    (model,) = sagemaker.list_models()["Models"]
+    role = sagemaker.describe_model(ModelName=model["ModelName"])["ExecutionRoleArn"]
+    assert may_log(aws, role, "ranking")
+    assert not may_log(aws, role, "ranking-v2")
+    lost: list[str] = []
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            denied = [name for name in ("ranking", "ranking-v2") if not may_log(aws, role, name)]
+            lost.extend(set(denied) & app.serving().keys())
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        app.deploy({"alpha": {"image": 1, "name": "ranking-v2"}})
+    finally:
+        done.set()
+        looking.join()
+    assert not lost
+    assert may_log(aws, role, "ranking-v2")
+    assert not may_log(aws, role, "ranking")
+    groups = logs.describe_log_groups(logGroupNamePrefix="/aws/sagemaker/Endpoints/")["logGroups"]
+    written = {each["logGroupName"].rpartition("/")[2] for each in groups}
+    assert written == {"ranking", "ranking-v2"}
 
 
 def test_the_interface_endpoints_policy_forgets_a_name_with_the_change_after(aws, tmp_path):

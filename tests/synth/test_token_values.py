@@ -123,6 +123,7 @@ TEXTS = [
     (container, {"environment": lambda v: {"KEY": v}}),
     (container, {"model_package": same}),
     (model, {"tags": lambda v: {"team": v}}),
+    (model, {"endpoint_names": lambda v: [v]}),
     (variant, {"name": same}),
     (variant, {"instance_type": InstanceType}),
     (variant, {"instance_pools": lambda v: [InstancePool(InstanceType(v), 1)]}),

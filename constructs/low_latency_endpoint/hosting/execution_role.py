@@ -22,6 +22,7 @@ from ..plan.rights import (
     calling_function,
     encrypting_volumes,
     hosting,
+    hosting_on_stated_role,
     looking_at_interfaces,
     looking_at_stack,
     making_interfaces,
@@ -138,8 +139,12 @@ class HostedInNetwork(IModel):
         placed: Groups,
         role: iam.IRole | None,
         statements: Sequence[Mapping[str, Any]],
+        endpoint_names: Sequence[str] = (),
     ) -> None:
-        """Take a role that may make network interfaces in these subnets, and what else is stated."""
+        """Take a role that may make network interfaces in these subnets, and what else is stated.
+
+        With names of endpoints it writes no other endpoint's logs.
+        """
         # A policy's name follows its content: an update adds the new version's and takes the old
         # one's away after the endpoint has changed. All that SageMaker asks for is in ``_needed``.
         # With the role of a ComponentHost nothing waits for interfaces: they are the host's.
@@ -157,12 +162,15 @@ class HostedInNetwork(IModel):
         )
         self._needed: list[IDependable] = (
             [
-                self._allowed("Hosting", hosting(own), fixed=True),
+                self._allowed("Hosting", hosting(own, endpoint_names), fixed=not endpoint_names),
                 self._allowed("Version", [*interfaces, *statements]),
             ]
             if role is None
             else [
-                self._allowed("Hosting", hosting(own)),
+                *(
+                    self._allowed("Hosting", part)
+                    for part in hosting_on_stated_role(own, endpoint_names)
+                ),
                 self._allowed("Interfaces", interfaces),
                 *(self._allowed("Version", part) for part in by_service(statements)),
                 role,

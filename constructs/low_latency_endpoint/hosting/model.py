@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..facts.limits import ARCHITECTURE
+from ..facts.limits import ARCHITECTURE, ENDPOINT_NAME
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..plan.published_metrics import endpoint_shape
@@ -35,12 +35,13 @@ from .model_interface import IModel, ImportedModel, model_of_cfn
 class Model(HostedInNetwork):
     """A SageMaker model in the network's subnets, with a role of its own.
 
-    The role may pull this image, read this data, write this endpoint's logs and metrics and make
-    the network interfaces in these subnets; nothing else (never AmazonSageMakerFullAccess). Its
-    policies exist before the model does. What one version needs (image, data, subnets, groups) is
-    in a policy whose name follows its content: an update adds the new version's and takes the old
-    one's away after the endpoint has changed, so that the old fleet can replace instances as long
-    as it serves. The model carries no fixed name: any change but of its tags replaces it.
+    The role may pull this image, read this data, write the logs of ``endpoint_names`` and
+    SageMaker's metrics, and make the network interfaces in these subnets; nothing else (never
+    AmazonSageMakerFullAccess). Its policies exist before the model does. What one version needs
+    (image, data, subnets, groups, names of endpoints) is in policies whose names follow their
+    content: an update adds the new version's and takes the old ones away after the endpoint has
+    changed, so that the old fleet can replace instances as long as it serves. The model carries no
+    fixed name: any change but of its tags replaces it.
 
     When the stack goes, role, policies, groups and subnets wait for SageMaker's network
     interfaces to go, which costs one Lambda function per stack.
@@ -85,6 +86,7 @@ class Model(HostedInNetwork):
         network_isolation: bool | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
         architecture: str | None = None,
+        endpoint_names: Sequence[str] = (),
         tags: Mapping[str, str] | None = None,
     ) -> None:
         """A SageMaker model in the network's subnets, with a role of its own.
@@ -99,14 +101,16 @@ class Model(HostedInNetwork):
             network_isolation: No network calls from or to the containers; SageMaker then fetches model data through the VPC, which the network's S3 gateway endpoint serves. By default on where all containers serve models of the Hugging Face Hub, which are staged for that; else off.
             architecture: Of the instances, for images built from a Dockerfile without a platform of their own. By default they are built for the machine that builds them.
             security_groups: By default the network's ``model_security_group``.
+            endpoint_names: Names of all endpoints that serve the model, as they are stated to them: the role writes only these endpoints' logs. By default every endpoint's, as a model does not know its endpoints. Not an endpoint's ``endpoint_name``, which waits for the model.
             tags: By default none. With others the model is updated in place, and not replaced; what ``Tags.of(...)`` adds goes beside them, and wins over the same key.
 
         Raises:
-            ConfigurationError: LLE301, LLE308 to LLE311, LLE314, LLE321 to LLE324, LLE509
-                to LLE511 for tags, LLE807.
+            ConfigurationError: LLE301, LLE308 to LLE311, LLE314, LLE321 to LLE324, LLE501
+                for a name of an endpoint, LLE509 to LLE511 for tags, LLE807.
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
+        names = [check(ENDPOINT_NAME, name, path) for name in endpoint_names]
         containers = [container_on(container, (), where=path) for container in containers]
         check_containers(containers, inference_mode, path)
         check(ARCHITECTURE, architecture, path)
@@ -125,7 +129,7 @@ class Model(HostedInNetwork):
             definitions.append(definition)
             statements += [statement for statement in needed if statement not in statements]
         network.let_into_s3([*statements, *_named_in_environments(containers)])
-        self._host(network, placed, role, statements)
+        self._host(network, placed, role, statements, names)
 
         several = len(definitions) > 1
         self.cfn_model = sagemaker.CfnModel(

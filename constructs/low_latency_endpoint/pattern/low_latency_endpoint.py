@@ -276,12 +276,14 @@ class LowLatencyEndpoint(MetricSource, Construct):
         )
         for caller in callers:
             self.private_link.allow_from(caller)
+        stated_names = [endpoint.endpoint_name] if endpoint.endpoint_name else []
         self.model = Model(
             self,
             "Model",
             network=self.network,
             containers=containers,
             architecture=sized_for.facts.architecture if sized_for.facts else None,
+            endpoint_names=stated_names,
             tags=endpoint.tags,
             **vars(model or ModelOptions()),
         )
@@ -295,6 +297,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 self.plans[each.name],
                 network=self.network,
                 model=model or ModelOptions(),
+                endpoint_names=stated_names,
                 tags=endpoint.tags,
             )
             for each in (*variants, *([shadow] if shadow else []))

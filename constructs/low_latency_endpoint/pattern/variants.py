@@ -262,6 +262,7 @@ def further_variant(
     *,
     network: ZoneAlignedNetwork,
     model: ModelOptions,
+    endpoint_names: Sequence[str],
     tags: Mapping[str, str],
 ) -> ProductionVariant:
     """A variant beside the first as it is deployed, with a model of its own where it has one."""
@@ -280,6 +281,7 @@ def further_variant(
             network=network,
             containers=stated.containers,
             architecture=facts.architecture if facts else None,
+            endpoint_names=endpoint_names,
             tags=tags,
             **vars(_model_options_of(stated, model)),
         )

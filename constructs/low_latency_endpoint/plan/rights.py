@@ -68,23 +68,23 @@ class Own(NamedTuple):
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 
-def hosting(own: Own) -> list[dict[str, Any]]:
+_WRITE_LOGS = (
+    "logs:CreateLogGroup",
+    "logs:CreateLogStream",
+    "logs:DescribeLogStreams",
+    "logs:PutLogEvents",
+)
+
+
+def hosting(own: Own, endpoint_names: Sequence[str] = ()) -> list[dict[str, Any]]:
     """What hosting needs in a VPC, whatever the version of the model.
 
     Source: SageMaker developer guide, "SageMaker AI Roles", CreateModel and VPC permissions. The
-    log groups are all endpoints': an endpoint's is named after it, and a model does not know its
-    endpoints, of which there may be several.
+    first statement is on log groups. An endpoint's is named after it, and a model does not know its
+    endpoints, of which there may be several: without their names it is on all endpoints' groups.
     """
     return [
-        allow(
-            [
-                "logs:CreateLogGroup",
-                "logs:CreateLogStream",
-                "logs:DescribeLogStreams",
-                "logs:PutLogEvents",
-            ],
-            own.arn("logs", "log-group:/aws/sagemaker/Endpoints/*"),
-        ),
+        allow(_WRITE_LOGS, _endpoint_logs(own, endpoint_names)),
         # Takes back who may attach an interface. IAM lists the interface as optional for it, so
         # that a condition on the interface's VPC may find no VPC.
         allow(["ec2:DeleteNetworkInterfacePermission"], own.arn("ec2", _INTERFACES)),
@@ -107,6 +107,26 @@ def hosting(own: Own) -> list[dict[str, Any]]:
             condition={"StringLike": {"cloudwatch:namespace": "/aws/sagemaker/*"}},
         ),
     ]
+
+
+def _endpoint_logs(own: Own, endpoint_names: Sequence[str]) -> str | list[str]:
+    """The log groups of these endpoints with their streams; without names, of all endpoints."""
+    groups = own.arn("logs", "log-group:/aws/sagemaker/Endpoints/")
+    if not endpoint_names:
+        return f"{groups}*"
+    # Not "NAME*", which other endpoints' names begin with too.
+    return [f"{groups}{name}{end}" for name in endpoint_names for end in ("", ":*")]
+
+
+def hosting_on_stated_role(
+    own: Own, endpoint_names: Sequence[str] = ()
+) -> list[list[dict[str, Any]]]:
+    """The same for the policies of a role that several models may have.
+
+    Named endpoints' logs stand apart: the rest is the same for all models, and stands once.
+    """
+    logs, *others = hosting(own, endpoint_names)
+    return [[logs], others] if endpoint_names else [[logs, *others]]
 
 
 def making_interfaces(

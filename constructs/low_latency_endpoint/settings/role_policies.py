@@ -33,6 +33,7 @@ from ..plan.rights import (
     document,
     encrypting_volumes,
     hosting,
+    hosting_on_stated_role,
     keys_apart,
     looking_at_endpoint,
     looking_at_interfaces,
@@ -309,10 +310,12 @@ def _hosted(
     for statement in _of_model(settings, endpoint, further):
         if statement not in needed:
             needed.append(statement)
-    yield hosting(own)
+    names = [endpoint.endpoint_name] if endpoint.endpoint_name else []
     if endpoint.role_arn is None:
+        yield hosting(own, names)
         yield [*interfaces, *needed]
     else:
+        yield from hosting_on_stated_role(own, names)
         yield interfaces
         yield from by_service(needed)
 
