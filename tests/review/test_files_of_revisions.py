@@ -122,6 +122,56 @@ def test_links_that_settings_name_are_refused(
     assert "not through a symbolic link" in answer.out
 
 
+#: What a checkout does to bytes, by the line of a .gitattributes after the file's pattern.
+REWRITTEN = ("working-tree-encoding=CP1252", "filter=lfs", "ident", "text eol=crlf")
+KEPT = ("text", "text=auto", "-text", "text eol=lf", "-filter", "!ident", "diff=yaml", "binary")
+
+
+@pytest.mark.parametrize("option", NAMED)
+@pytest.mark.parametrize("attribute", [*REWRITTEN, *KEPT])
+def test_files_that_a_checkout_rewrites_are_refused(
+    check: Check, checkout: Checkout, option: str, attribute: str
+) -> None:
+    """A deployment reads them from a checkout, and not what Git has."""
+    text, files = NAMED[option]
+    attributes = (
+        f"[attr]macro {attribute}\n* macro\nendpoint.yaml !macro {_unspecified(attribute)}\n"
+    )
+    commit = {**below(files), "live/endpoint.yaml": text, "live/other": "1"}
+    checkout.commit(commit | {".gitattributes": attributes})
+    refused = attribute in REWRITTEN
+    answer = check("main...HEAD", "--settings", "live/endpoint.yaml")
+    assert ("LLE998" in answer.out) == refused, answer
+    assert answer.code == refused or "LLE998" not in answer.out
+
+
+def _unspecified(attribute: str) -> str:
+    """The same attributes taken back."""
+    names = [word.lstrip("-!").partition("=")[0] for word in attribute.split()]
+    return " ".join(f"!{name}" for name in names)
+
+
+@pytest.mark.parametrize("attribute", REWRITTEN)
+@pytest.mark.parametrize("where", [".gitattributes", "live/.gitattributes"])
+def test_settings_that_a_checkout_rewrites_are_refused(
+    check: Check, checkout: Checkout, attribute: str, where: str
+) -> None:
+    """By what the commit itself says, whatever lies in the checkout."""
+    base, head = checkout.pull_request(
+        {"live/endpoint.yaml": settings(), where: f"endpoint.yaml {attribute}\n"}
+    )
+    checkout.git("checkout", "--quiet", base)
+    answer = check(f"{base}...{head}", "--settings", "live/endpoint.yaml")
+    assert (answer.code, answer.err[:8]) == (2, "LLE998: ")
+    other = check(f"{base}...{head}", "--settings", "live/other.yaml")
+    assert "LLE998" not in other.err + other.out
+
+
+def test_attributes_of_other_files_are_theirs(check: Check, checkout: Checkout) -> None:
+    checkout.commit({".gitattributes": "*.tar.gz filter=lfs diff=lfs merge=lfs -text\n"})
+    assert check("main...HEAD").code == 0
+
+
 def raw_tree(checkout: Checkout, entries: list[tuple[str, str, str]]) -> str:
     """A tree object with entries in any order, as nobody's Git would make it."""
     content = b"".join(

@@ -25,14 +25,23 @@ REVISION = rule(
     "REVISION`.",
     source="https://git-scm.com/docs/gitrevisions",
 )
+CHECKED_OUT = rule(
+    "LLE998",
+    "a checkout of the commit would have other bytes of a file than Git has",
+    fix="In .gitattributes, take working-tree-encoding, filter, ident and eol=crlf from the "
+    "settings and from the files that they name.",
+    source="https://git-scm.com/docs/gitattributes",
+)
 _CREDENTIALS = re.compile(r"://[^/@\s]*@")
 _SETTINGS = (
     *("--no-replace-objects", "-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.fsmonitor=false"),
+    *("-c", "core.fsmonitor=false", "-c", f"core.attributesFile={os.devnull}"),
 )
 _PART = 1 << 20  # bytes read at once
 _MOST_BYTES = 1 << 30  # of all files that the settings of a revision name
 _MOST_FILES = 1_000_000  # in a revision
+_ATTRIBUTES = ".gitattributes"
+_REWRITING = ("working-tree-encoding", "filter", "ident", "eol")  # attributes
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
 _LINK, _MODULE = "120000", "160000"  # modes of a symbolic link, and of another repository's commit
 
@@ -84,7 +93,8 @@ class Repository:
     def files_of(self, commit: str) -> Iterator[CommitFiles]:
         """The files of a commit, byte for byte as Git holds them, in a folder of their own.
 
-        No attribute or filter applies, which in a checkout are the other revision's.
+        No attribute or filter applies, which in a checkout are the other revision's. A file that
+        the commit's own would change is refused when it is asked for.
         """
         blobs, links = self._listed(commit)
         folders = _parents([*blobs, *links])
@@ -143,18 +153,50 @@ class Repository:
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
         )
 
-    def _git(self, *arguments: str) -> str:
-        done = self._run(*arguments)
+    def _git(
+        self,
+        *arguments: str,
+        stdin: IO[bytes] | int = subprocess.DEVNULL,
+        index: Path | None = None,
+    ) -> str:
+        done = self._run(*arguments, stdin=stdin, index=index)
         if done.returncode:
             said = _CREDENTIALS.sub("://", done.stderr.strip()).splitlines()
             raise REVISION.error(
                 got=f"git {' '.join(arguments)}: {said[-1] if said else 'no such revision'}",
                 allowed="a revision of this repository",
             )
-        return done.stdout.strip()
+        return done.stdout.removesuffix("\n")
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        with self.started(*arguments) as git:
+    def attributes_of(
+        self, commit: str, paths: Iterable[str], index: Path
+    ) -> Iterator[tuple[str, str, str]]:
+        """Path, name and value of each attribute that can change bytes, as the commit states it.
+
+        Parameters
+        ----------
+        commit : str
+            Its files are listed in the index, where Git looks for attributes in a checkout.
+        paths : Iterable[str]
+            Files of the commit.
+        index : Path
+            A file that is made here.
+        """
+        self._git("read-tree", commit, index=index)
+        with tempfile.TemporaryFile() as names:
+            names.write(b"".join(os.fsencode(path) + b"\0" for path in paths))
+            names.seek(0)
+            asked = ("check-attr", "--cached", "--stdin", "-z", *_REWRITING)
+            words = self._git(*asked, stdin=names, index=index).split("\0")[:-1]
+        yield from zip(words[::3], words[1::3], words[2::3], strict=True)
+
+    def _run(
+        self,
+        *arguments: str,
+        stdin: IO[bytes] | int = subprocess.DEVNULL,
+        index: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        with self.started(*arguments, stdin=stdin, index=index) as git:
             out, said = (os.fsdecode(text) for text in git.communicate())
         return subprocess.CompletedProcess(git.args, git.returncode, out, said)
 
@@ -163,16 +205,18 @@ class Repository:
         *arguments: str,
         stdin: IO[bytes] | int = subprocess.DEVNULL,
         stderr: int = subprocess.PIPE,
+        index: Path | None = None,
     ) -> subprocess.Popen[bytes]:
         """Git with these arguments, which runs no hook and asks nobody for a password.
 
         Objects are those that their hashes name: ``refs/replace`` puts no others in their place.
         """
+        own = {"GIT_INDEX_FILE": str(index)} if index else {}
         try:
             return subprocess.Popen(
                 ["git", *_SETTINGS, *arguments],
                 cwd=self.root,
-                env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
+                env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **own},
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -266,6 +310,7 @@ class CommitFiles:
         """Read all of them in one go: Git gets the names from a file, and nobody waits for it."""
         if not paths:
             return
+        self._check_attributes(paths)
         with tempfile.TemporaryFile() as names:
             names.write("".join(f"{self.blobs[path]}\n" for path in paths).encode())
             names.seek(0)
@@ -276,6 +321,20 @@ class CommitFiles:
                 for path in paths:
                     self._write_one(path, git.stdout, left)
                     left -= self.written[path]
+
+    def _check_attributes(self, paths: list[str]) -> None:
+        """Refuse files that a checkout, and so a deployment, has with other bytes."""
+        every = [*self.blobs, *self.links]
+        if not any(path.rpartition("/")[2] == _ATTRIBUTES for path in every):
+            return
+        index = self.folder.parent / "index"
+        for path, name, value in self.repository.attributes_of(self.commit, paths, index):
+            if value in ("unspecified", "unset") or (name, value) == ("eol", "lf"):
+                continue
+            raise CHECKED_OUT.error(
+                got=f"{path}: {name}{'' if value == 'set' else f'={value}'}",
+                allowed="no attribute of Git that changes bytes",
+            )
 
     def _write_one(self, path: str, git: IO[bytes], left: int) -> None:
         size = _size(git.readline())
