@@ -180,6 +180,36 @@ def test_a_merge_that_github_made_is_compared_with_its_first_parent(job: Job) ->
     assert job.base[:10] in job.markdown
 
 
+EVENTS = {
+    "a push": {"github.event.before": "{base}"},
+    "a merge queue": {"github.event.merge_group.base_sha": "{base}"},
+    "a pull request": {
+        "github.event.pull_request.base.sha": "{base}",
+        "github.event.pull_request.head.sha": "{head}",
+    },
+}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("chosen", ["", "main"])
+def test_only_a_pull_request_is_compared_with_where_it_left_its_base(
+    job: Job, event: str, chosen: str
+) -> None:
+    """Of all else what is deployed differs from is a change, such as a push that takes one back."""
+    job.known = {name: each for name, each in job.known.items() if ".event." not in name}
+    shas = {"base": job.checkout.git("rev-parse", "main"), "head": job.head}
+    job.known |= {name: sha.format(**shas) for name, sha in EVENTS[event].items()}
+    job.program(
+        "runner/low-latency/bin/low-latency",
+        '#!/bin/sh\nprintf "%s\\0" "$@" >> "$NOTED"\nprintf "\\n" >> "$NOTED"\n',
+    )
+    done = job.run(CHECK, base=chosen)
+    assert done.returncode == 0, done.stderr
+    dots = "..." if event == "a pull request" and not chosen else ".."
+    (against,) = [each for each in job.asked[0] if each.startswith("--against=")]
+    assert against == f"--against={chosen or shas['base']}{dots}HEAD"
+
+
 def test_a_shallow_checkout_fetches_the_base_alone(job: Job, tmp_path: Path) -> None:
     """As actions/checkout makes it: one commit, whose parents are named and not there."""
     job.checkout.git("branch", "merged", "HEAD")

@@ -64,6 +64,37 @@ def test_main_may_have_gone_on(check: Check, checkout: Checkout) -> None:
     assert sorted(settings_of("main")) == [name, volume]  # what deploying the branch does
 
 
+def test_two_dots_compare_with_the_base_itself(check: Check, checkout: Checkout) -> None:
+    """A push that takes commits back: what HEAD lacks is a change of what is deployed."""
+    deployed = checkout.commit({"endpoint.yaml": NEW_NAME})
+    checkout.git("checkout", "--quiet", "--detach", "HEAD~1")
+    for against, effect in ((f"{deployed}..HEAD", "replaced"), (f"{deployed}...HEAD", "nothing")):
+        data = json.loads(check(against, "--json").out)
+        assert data["files"][0]["effect"] == effect
+    assert json.loads(check(f"{deployed}..", "--json").out)["against"] == deployed
+    text = check("main..HEAD").out.splitlines()[0]
+    assert text.endswith(f"against main at {deployed[:10]}")
+
+
+def test_several_merge_bases_are_refused(check: Check, checkout: Checkout) -> None:
+    """Two branches that merged each other: a merge of them keeps what either base changed."""
+    start = checkout.git("rev-parse", "HEAD")
+    one = checkout.commit({"endpoint.yaml": NEW_NAME})
+    checkout.git("checkout", "--quiet", "-b", "other", start)
+    other = checkout.commit({"other": "1"})
+    for branch, merged in (("other", one), ("main", other)):
+        checkout.git("checkout", "--quiet", branch)
+        checkout.git("merge", "--quiet", "--no-ff", "-m", "Merge", merged)
+    answer = check("main...other")
+    assert (answer.code, answer.out) == (2, "")
+    assert "2 merge bases" in answer.err
+    assert "merge the base branch into yours" in answer.err
+    assert check("main..other").code == 0
+    checkout.git("checkout", "--quiet", "other")
+    checkout.git("merge", "--quiet", "--no-ff", "-m", "Merge", "main")
+    assert check("main...other").code == 0
+
+
 def test_files_of_both_revisions_that_the_settings_name(check: Check, checkout: Checkout) -> None:
     prices = (
         "# prices\nitem,region,usd,unit,published,version,read,source\n"

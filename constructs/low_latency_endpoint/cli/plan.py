@@ -54,7 +54,7 @@ class PlanOptions:
     against: str | None = option(
         "Show each difference from this version and what deploying it does. OLD is a settings file "
         "that ends in .yaml. REVISION is a Git revision to compare with the working tree, or "
-        "BASE...HEAD to compare HEAD with its merge base.",
+        "BASE...HEAD to compare HEAD with its merge base, or BASE..HEAD with BASE itself.",
         metavar="OLD|REVISION",
     )
     fail_on: list[str] | None = option(
@@ -385,7 +385,7 @@ def _review(names: list[str], options: PlanOptions) -> None:
         if not reviews:
             raise typer.BadParameter(f"no settings file is called {', '.join(names)}")
         findings = breaches(reviews, limits)
-        named = options.against.partition("...")[0] or "HEAD"
+        named = options.against.partition("..")[0] or "HEAD"
         against = base[:10] if base.startswith(named) else f"{named} at {base[:10]}"
         if options.json:
             files = [file_review.to_dict() for file_review in reviews]

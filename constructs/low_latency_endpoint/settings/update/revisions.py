@@ -74,20 +74,36 @@ class Repository:
         against : str
             A revision, for the working tree against it; ``BASE...HEAD`` for HEAD against the commit
             at which it left BASE, as in ``git diff``. In a shallow checkout, which does not know
-            that commit, it is BASE.
+            that commit, it is BASE. ``BASE..HEAD`` for HEAD against BASE itself.
 
         Raises
         ------
         ConfigurationError
             ``LLE980``.
         """
-        base, of_both, head = against.partition("...")
+        dots = "..." if "..." in against else ".."
+        base, of_both, head = against.partition(dots)
         before = self._commit(base or "HEAD")
         if not of_both:
             return before, None
         after = self._commit(head or "HEAD")
-        shared = self._run("merge-base", before, after)
-        return shared.stdout.strip() if shared.returncode == 0 else before, after
+        return before if dots == ".." else self._merge_base(before, after), after
+
+    def _merge_base(self, before: str, after: str) -> str:
+        """The commit at which one left the other; the former where Git does not know any.
+
+        With several, none of them is what a merge would change: Git merges them too.
+        """
+        shared = self._run("merge-base", "--all", before, after)
+        bases = shared.stdout.split()
+        if len(bases) > 1:
+            short = ", ".join(base[:10] for base in bases[:3])
+            raise REVISION.error(
+                got=f"{len(bases)} merge bases of {before[:10]} and {after[:10]}: {short}",
+                allowed="one: merge the base branch into yours; or BASE..HEAD, with two dots, "
+                "compares HEAD with BASE itself",
+            )
+        return bases[0] if bases else before
 
     @contextmanager
     def files_of(self, commit: str) -> Iterator[CommitFiles]:
