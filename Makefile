@@ -167,14 +167,14 @@ endif
 	@$(CDK) deploy --all -c settings="$(SETTINGS)" $(ARGS)
 
 .PHONY: synth
-synth: $(VENV)/.installed node_modules/.installed  ## Write the templates of SETTINGS into cdk.out: no AWS account
-	@$(OFFLINE) $(CDK) synth --quiet -c settings="$(SETTINGS)" $(ARGS)
+synth: $(VENV)/.installed node_modules/.installed  ## Write the templates of SETTINGS into cdk.out: no AWS account, but to look up a VPC
+	@$(CDK) synth --quiet -c settings="$(SETTINGS)" $(ARGS)
 	@echo "Templates: cdk.out/*.template.json"
 
 .PHONY: diff
 diff: $(VENV)/.installed node_modules/.installed  ## Show what `make deploy` would change
 	@$(CDK) diff -c settings="$(SETTINGS)" $(ARGS) || { echo "No account at hand? 'make synth' and \
-	'low-latency plan --against' need none." >&2; exit 1; }
+	'low-latency plan --against' need none, once cdk.context.json has the VPC that you name." >&2; exit 1; }
 
 .PHONY: destroy
 destroy: $(VENV)/.installed node_modules/.installed  ## Delete what `make deploy` created

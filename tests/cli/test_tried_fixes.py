@@ -135,6 +135,7 @@ NOT_TRIED = {
     "LLC117": "a container has to open sessions: tests/client",
     "LLC119": "a proxy stands before the runtime: tests/client",
     "LLD906": "an endpoint is diagnosed first: tests/operate/diagnose",
+    "LLE160": "CDK looks up a VPC in an account: tests/synth/test_pending_lookup.py",
     "LLE156": "CDK looks up a VPC in an account: tests/synth/looked_up_vpc.py",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +92,16 @@ def test_synth_without_an_account_and_diff_against_one(aws: LocalAws) -> None:
     status, text = make(aws, "diff")
     assert status == 0, text
     assert "[+] AWS::SageMaker::Endpoint " in text
+
+
+def test_what_pages_say_to_commit_is_not_ignored() -> None:
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    text = " ".join(" ".join(page.read_text(encoding="utf-8").split()) for page in pages)
+    committed = set(re.findall(r"commit (?:the )?`([\w./-]+)`|`([\w./-]+)`: commit", text))
+    names = {first or second for first, second in committed}
+    assert "cdk.context.json" in names
+    assert not names.intersection(ignored)
 
 
 def test_preflight_can_be_left_out() -> None:

@@ -61,14 +61,14 @@ def cfn_lint(template: str) -> list[str]:
 
 
 @cache
-def _cdk_rules() -> cdk.CloudFormationValidatePlugin:
+def cdk_rules() -> cdk.CloudFormationValidatePlugin:
     return cdk.CloudFormationValidatePlugin()
 
 
 def judged(app: cdk.App) -> cdk.App:
     """The app, whose synthesis raises on any finding of CDK's rules and of cdk-nag."""
     solutions, *_ = packs()
-    cdk.Validations.of(app).add_plugins(_cdk_rules(), solutions(app))
+    cdk.Validations.of(app).add_plugins(cdk_rules(), solutions(app))
     return app
 
 

@@ -11,9 +11,6 @@ KEY = (
     "vpc-provider:account=123456789012:filter.vpc-id=vpc-0fedcba9876543210:region=us-east-1:"
     "returnAsymmetricSubnets=true"
 )
-#: Of an app in its first run: the CLI validates once nothing is missing, since CDK's stand-in is
-#: no valid VPC ID.
-FIRST_RUN = {"@aws-cdk/core:failSynthOnValidationErrors": False}
 
 
 def looked_up(stack: cdk.Stack) -> ec2.IVpc:

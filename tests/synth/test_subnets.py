@@ -21,7 +21,7 @@ from low_latency_endpoint.errors import ConfigurationError
 from tests.refusals import refused
 
 from .conftest import ACKNOWLEDGED, Parts, warnings_after_synth, warnings_in
-from .looked_up_vpc import FIRST_RUN, SECOND_RUN, looked_up
+from .looked_up_vpc import SECOND_RUN, looked_up
 
 A, B, C = "us-east-1a", "us-east-1b", "us-east-1c"
 ZONES = ClientZones.of_names(A, B)
@@ -83,7 +83,7 @@ def missing_of(stack):
 
 @OF_VPC
 def test_the_first_run_with_a_lookup_lets_the_cli_look_up(new_stack, parts, zones):
-    stack = new_stack(context=FIRST_RUN)
+    stack = new_stack()
     vpc = looked_up(stack)
     made = parts.pattern_in(stack, vpc, client_zones=zones(vpc))
     assert made.network.client_zones.zones == ("dummy1a", "dummy1b")
@@ -103,7 +103,7 @@ def test_the_second_run_has_the_zones_found(new_stack, parts, zones):
 @OF_VPC
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_first_run_of_a_new_vpc_lets_the_cli_look_up_its_zones(new_stack, parts, zones, count):
-    stack = new_stack(context=FIRST_RUN)
+    stack = new_stack()
     vpc = ec2.Vpc(stack, "Vpc", max_azs=count)
     made = parts.pattern_in(stack, vpc, client_zones=zones(vpc))
     assert made.network.client_zones.zones == ("dummy1a", "dummy1b", "dummy1c")[:count]
@@ -117,7 +117,7 @@ def test_one_zone_is_one_zone_in_the_first_run_too(stack):
 
 
 def test_a_new_network_takes_the_zones_of_the_stack(new_stack, parts):
-    stack = new_stack(context=FIRST_RUN)
+    stack = new_stack()
     zones = ClientZones.of_names(*stack.availability_zones)
     made = ZoneAlignedNetwork(stack, "Network", client_zones=zones)
     RuntimePrivateLink(stack, "Link", network=made)
@@ -127,7 +127,7 @@ def test_a_new_network_takes_the_zones_of_the_stack(new_stack, parts):
 
 
 def test_a_vpc_that_has_no_subnet_is_refused_while_zones_are_looked_up(new_stack, parts):
-    stack = new_stack(context=FIRST_RUN)
+    stack = new_stack()
     vpc = parts.vpc(stack, private_subnet_ids=None)
     with refused("LLE151", "dummy1a"):
         in_vpc(stack, vpc, ClientZones.of_names(*stack.availability_zones))
@@ -150,7 +150,7 @@ def test_zones_are_told_that_a_selection_has(stack, parts):
     ids=["a group whose name is not known yet", "no subnets yet", "two of three subnets"],
 )
 def test_what_the_lookup_will_bring_is_not_missed_before(new_stack, given):
-    stack = new_stack(context=FIRST_RUN)
+    stack = new_stack()
     vpc = looked_up(stack)
     network = in_vpc(stack, vpc, ClientZones.of_names(A, B, C), **given(vpc))
     assert len(network.subnets) == 3
@@ -159,7 +159,7 @@ def test_what_the_lookup_will_bring_is_not_missed_before(new_stack, given):
 
 def test_a_pending_choice_is_not_ambiguous(new_stack, parts):
     """CDK's stand-in has isolated subnets and others."""
-    stack = new_stack(context=FIRST_RUN)
+    stack = new_stack()
     parts.pattern_in(stack, looked_up(stack), client_zones=ZONES)
     assert not warnings_in(stack, "ambiguousSubnets")
 

@@ -18,7 +18,7 @@ from ..facts.rules import (
 )
 from ..synthesis.construct_tree import node_of, path_of, region_of, root_of, stack_of
 from ..synthesis.template_values import is_token
-from .subnets import LOOKUP_PENDING, vpc_stack_of
+from .subnets import LOOKUP_PENDING, allow_stand_ins, vpc_stack_of
 from .vpc_endpoints import service_name_of, stands_in
 from .zone_aligned_network import ZoneAlignedNetwork
 
@@ -123,6 +123,7 @@ def private_hosted_zone(
     from aws_cdk import aws_route53 as route53  # few links need it
 
     for vpc in vpcs:
+        allow_stand_ins(scope, vpc)
         if vpc.vpc_id == own.vpc_id != LOOKUP_PENDING:
             raise HOSTED_ZONE_IN_OWN_VPC.error(
                 got="the endpoint's own VPC", allowed="other VPCs", where=path_of(scope)

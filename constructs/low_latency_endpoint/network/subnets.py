@@ -21,7 +21,7 @@ from ..facts.rules import (
 from ..facts.subnets import check_fleets_fit, check_fleets_fit_existing
 from ..facts.zones import is_stand_in, zone_name_of
 from ..options.network import ClientZones
-from ..synthesis.annotations import warn
+from ..synthesis.annotations import acknowledge, warn
 from ..synthesis.construct_tree import kept, path_of, root_of, stack_of
 from ..synthesis.template_values import is_token
 
@@ -34,12 +34,27 @@ if TYPE_CHECKING:
 LOOKUP_PENDING = "vpc-12345"
 """CDK's stand-in for every VPC whose lookup is pending."""
 
+_JUDGEMENTS_OF_STAND_INS = (
+    "CloudFormation-Validate::E1151",  # vpc-12345 is no VPC's ID
+    "CloudFormation-Validate::E1154",  # p-12345 is no subnet's
+    "CloudFormation-Validate::F3031",  # the same, of another property
+    "CloudFormation-Validate::F3037",  # two VPCs have the same stand-in
+)
+
 _UNNAMED = "undefined"  # as CDK calls the groups of an import after the first, without names
 
 
 def is_pending(vpc: ec2.IVpc) -> bool:
     """Whether the CLI is still to look the VPC up, and will run the app again with it."""
     return vpc.vpc_id == LOOKUP_PENDING
+
+
+def allow_stand_ins(owner: Construct, vpc: ec2.IVpc) -> None:
+    """While a VPC is pending, let CDK judge no template of the app by what stands for it."""
+    if is_pending(vpc):
+        acknowledge(
+            root_of(owner), *_JUDGEMENTS_OF_STAND_INS, reason="A VPC was not looked up yet."
+        )
 
 
 def vpc_stack_of(network: ZoneAlignedNetwork) -> Stack:

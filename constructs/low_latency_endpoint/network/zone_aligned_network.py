@@ -36,7 +36,7 @@ from ..synthesis.role_rights import RightsBefore, RoleRights
 from ..synthesis.safeguards import log_group, safeguards_of, writing_logs
 from ..synthesis.template_values import check, is_token, pseudo_parameters
 from .s3_access import S3GatewayPolicy, expect_way_to_s3, let_out_to_s3, reads_from_s3
-from .subnets import FleetRoom, choose_subnets, shared_room
+from .subnets import FleetRoom, allow_stand_ins, choose_subnets, shared_room
 
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
@@ -236,6 +236,7 @@ class ZoneAlignedNetwork(Construct):
                 beside it, LLE159 for one subnet in two zones, LLE914 for ``owner``.
         """
         network = _NetworkInVpc(scope, id)
+        allow_stand_ins(network, vpc)
         _check_region(network, client_zones)
         network.owner = _other_owner(network, check(ACCOUNT, owner, path_of(network)), vpc)
         network.vpc_id, network._refer = vpc.vpc_id, lambda: vpc

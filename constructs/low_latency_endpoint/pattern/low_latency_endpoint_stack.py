@@ -7,20 +7,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from aws_cdk import Environment, Stack, Stage, Tags, Token
+from aws_cdk import Annotations, Environment, Stack, Stage, Tags, Token
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ..facts.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
+from ..facts.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC, VPC_NOT_LOOKED_UP
 from ..network.private_link import RuntimePrivateLink
+from ..network.subnets import is_pending
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
+from ..synthesis.construct_tree import kept
 from .low_latency_endpoint import LowLatencyEndpoint
 
 if TYPE_CHECKING:
     from ..settings import Settings  # loads pydantic and YAML, for those who have settings
+
+
+_CDK_ERROR = "aws:cdk:error"
 
 
 @checked_arguments
@@ -225,12 +230,29 @@ def _environment(scope: Construct, settings: Settings) -> Environment:
 
 
 def looked_up_vpc(stack: Stack, vpc_id: str) -> ec2.IVpc:
-    """The VPC, with its subnets and their zones' names; the CLI looks it up once."""
+    """The VPC, with its subnets and their zones' names; the CLI looks it up once.
+
+    Where the CLI could not, CDK's stand-in for it, and an error that keeps the stack from being
+    deployed; other stacks of the app can be.
+    """
     if Token.is_unresolved(stack.account) or Token.is_unresolved(stack.region):
         raise LOOKUP_NEEDS_ENVIRONMENT.error(
             got="no account or no region", allowed="both", where=vpc_id
         )
-    return ec2.Vpc.from_lookup(stack, f"Vpc-{vpc_id}", vpc_id=vpc_id)
+    attempt = Construct(stack, f"Lookup-{vpc_id}")
+    vpc = ec2.Vpc.from_lookup(attempt, "Vpc", vpc_id=vpc_id)
+    failures = [str(entry.data) for entry in attempt.node.metadata if entry.type == _CDK_ERROR]
+    stack.node.try_remove_child(attempt.node.id)  # with CDK's error, which names no remedy
+    if not failures:
+        return ec2.Vpc.from_lookup(stack, f"Vpc-{vpc_id}", vpc_id=vpc_id)
+    reported: list[str] = kept(stack, "failed_lookups", list)
+    if not reported:  # the remedy is one for all VPCs of the stack
+        error = VPC_NOT_LOOKED_UP.error(
+            got=failures[0], allowed="an answer, in cdk.context.json", where=vpc_id
+        )
+        Annotations.of(stack).add_error(str(error))
+    reported.append(vpc_id)
+    return vpc
 
 
 def subnets_by_zone(
@@ -241,14 +263,17 @@ def subnets_by_zone(
         subnet.subnet_id: subnet
         for subnet in [*vpc.isolated_subnets, *vpc.private_subnets, *vpc.public_subnets]
     }
-    pending = all(subnet.availability_zone.startswith("dummy") for subnet in known.values())
     by_zone: dict[str, ec2.ISubnet] = {}
     for zone, subnet_id in subnet_ids.items():
         if subnet_id in known:
             by_zone[zone] = known[subnet_id]
-        elif pending:  # the CLI runs the app again with the VPC's real subnets
+        elif is_pending(vpc):  # the CLI runs the app again with the VPC's real subnets
             by_zone[zone] = ec2.Subnet.from_subnet_attributes(
-                stack, f"Subnet-{zone}", subnet_id=subnet_id, availability_zone="dummy1a"
+                stack,
+                f"Subnet-{zone}",
+                subnet_id=subnet_id,
+                availability_zone="dummy1a",
+                route_table_id="rtb-12345",  # CDK warns of a subnet without one
             )
         else:
             raise SUBNET_NOT_IN_VPC.error(

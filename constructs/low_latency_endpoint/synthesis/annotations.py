@@ -23,7 +23,7 @@ _HAS_VALIDATIONS = hasattr(aws_cdk, "Validations")
 
 
 def acknowledge(construct: IConstruct, *ids: str, reason: str) -> None:
-    """Acknowledge cdk-nag's findings, which aws-cdk-lib can from 2.269 on."""
+    """Acknowledge findings of cdk-nag and of CDK, which aws-cdk-lib can from 2.269 on."""
     if _HAS_VALIDATIONS:
         with suppress(RuntimeError):
             aws_cdk.Validations.of(construct).acknowledge(
