@@ -134,7 +134,7 @@ def job(checkout: Checkout, tmp_path: Path) -> Job:
 def test_a_replacement_fails_it_unless_the_team_chose_otherwise(job: Job) -> None:
     done = job.run(CHECK)
     assert (done.returncode, job.outputs["verdict"]) == (0, "failed")
-    assert "It fails on: `mistakes`, `refused`, `replacement`, `deletion`." in job.markdown
+    assert "What would fail it: `mistakes`, `refused`, `replacement`, `deletion`." in job.markdown
 
 
 def test_it_says_what_it_found(job: Job) -> None:
@@ -152,7 +152,10 @@ def test_it_says_what_it_found(job: Job) -> None:
 def test_what_the_team_chose_fails_it(job: Job) -> None:
     done = job.run(CHECK, fail_on="refused replacement\ncost-increase=10")
     assert (done.returncode, job.outputs["verdict"]) == (0, "failed")  # the comment comes first
-    assert "It fails on: `mistakes`, `refused`, `replacement`, `cost-increase=10`." in job.markdown
+    assert (
+        "What would fail it: `mistakes`, `refused`, `replacement`, `cost-increase=10`."
+        in job.markdown
+    )
     assert job.run(VERDICT).returncode == 1
 
 

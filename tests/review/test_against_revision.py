@@ -160,7 +160,7 @@ def test_mistakes_are_shown_with_their_lines(check: Check, checkout: Checkout) -
         assert check("main", "--fail-on", chosen).code == 1  # mistakes fail in any case
     text = check("main", "--text")
     assert (text.code, f"endpoint.yaml:{line}: LLE" in text.out) == (1, True)
-    assert "The check fails. It fails on: mistakes." in text.out
+    assert "The check fails. What would fail it: mistakes." in text.out
 
 
 def test_a_base_with_mistakes_leaves_nothing_to_compare(check: Check, checkout: Checkout) -> None:
@@ -207,7 +207,7 @@ def test_the_team_chooses_what_fails(check: Check, checkout: Checkout, what: str
     (checkout.folder / "endpoint.yaml").write_text(after, encoding="utf-8")
     answer = check("main", "--fail-on", what)
     assert answer.code == 1
-    assert f":x: The check fails. It fails on: `mistakes`, `{what}`." in answer.out
+    assert f":x: The check fails. What would fail it: `mistakes`, `{what}`." in answer.out
     verdict = found(check, "main", "--fail-on", what)["verdict"]
     assert {each["limit"] for each in verdict["because"]} == {what}
     assert why in verdict["because"][0]["what"]

@@ -108,7 +108,7 @@ def _judged(
         chosen = ", ".join(f"`{each}`" for each in ("mistakes", *limits))
         word = "fails" if found else "passes"
         mark = tone if found or tone == "good" else ""
-        yield Sentence(f"The check {word}. It fails on: {chosen}.", mark)
+        yield Sentence(f"The check {word}. What would fail it: {chosen}.", mark)
     if found:
         yield Listed([Row(str(limit), text) for limit, text in found])
 
