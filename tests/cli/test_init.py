@@ -142,6 +142,49 @@ def test_all_that_is_missing_is_listed(run: Run, tmp_path: Path) -> None:
     assert not written(tmp_path)
 
 
+@pytest.mark.parametrize("template", [*MODELS, "hugging-face"])
+@pytest.mark.parametrize(
+    "stated",
+    [(), VPC[:2], (*VPC[:2], "--zones", "use1-az1,use1-az2,use1-az4"), ("--region", "us-east-1")],
+    ids=" ".join,
+)
+def test_what_the_message_adds_is_enough(
+    run: Run, tmp_path: Path, template: str, stated: tuple[str, ...]
+) -> None:
+    arguments = ("--template", template, *stated)
+    status, _, err = run("init", *arguments)
+    assert (status, written(tmp_path)) == (2, set())
+    line = " ".join(err.replace("\u2502", " ").split()).partition("your values: ")[2]
+    status, _, err = run("init", *arguments, *line.partition(". With credentials")[0].split())
+    assert (status, err) == (0, "")
+
+
+def test_a_vpc_that_exists_keeps_its_dns_unless_somebody_says_so(run: Run) -> None:
+    assert run("init", "--model-data", ARCHIVE, *NETWORKS["an existing VPC"])[0] == 0
+    status, out, _ = run("plan", "--settings", "endpoint.yaml", "-v")
+    assert (status, "private DNS makes" in out) == (0, False)
+    assert load_settings("endpoint.yaml").private_link.private_dns is False
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_each_next_step_works_after_the_one_before(run: Run, network: str) -> None:
+    """What a step needs, and the step that brings it."""
+    _, out, _ = run("init", "--model-data", ARCHIVE, *NETWORKS[network])
+    steps = out.partition("Next:")[2]
+    order = [
+        "pip install",
+        "npm install",
+        "low-latency plan",
+        "npx cdk synth",
+        "  pytest ",
+        "npx cdk deploy",
+    ]
+    if network == "a new VPC":
+        order.remove("npx cdk synth")
+    places = [steps.index(step) for step in order]
+    assert places == sorted(places)
+
+
 @pytest.mark.parametrize("there", ["app.py", "endpoint.yaml", "requirements.txt"])
 def test_nothing_is_overwritten(run: Run, tmp_path: Path, there: str) -> None:
     (tmp_path / there).write_text("mine")

@@ -76,12 +76,13 @@ def init_values(options: InitOptions) -> InitValues:
     }
     if vpc_id:  # is looked up, in an account that is known in a pull request too
         needed["--account"] = account_id
-        if _by_id(zones):
+        if _by_id(zones) or not zones:
             needed["--subnets"] = list(subnets)
     if missing := [option for option, value in needed.items() if not value]:
         raise typer.BadParameter(
-            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
-            + ("" if account else " With credentials and boto3 more is found.")
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. "
+            f"Add, with your values: {' '.join(_example(name, zones, template) for name in missing)}"
+            + ("" if account else ". With credentials and boto3 more is found.")
         )
     return InitValues(
         template,
@@ -95,6 +96,25 @@ def init_values(options: InitOptions) -> InitValues:
         {zone: subnets[zone] for zone in zones if zone in subnets},
         others,
     )
+
+
+_EXAMPLES = {
+    "--model": "Qwen/Qwen3-8B",
+    "--region": "us-east-1",
+    "--zones": "use1-az1,use1-az2",
+    "--account": "123456789012",
+}
+
+
+def _example(name: str, zones: Sequence[str], template: str) -> str:
+    """A missing option with a value, as one types it: of subnets, one for each zone."""
+    if name == "--model-data":
+        is_prefix = template == TemplateName.LANGUAGE_MODEL.value
+        return f"{name} s3://my-bucket/model{'/' if is_prefix else '.tar.gz'}"
+    if name == "--subnets":
+        count = len(zones) or _LEAST_ZONES
+        return f"{name} {','.join(f'subnet-0123456789abcdef{place}' for place in range(count))}"
+    return f"{name} {_EXAMPLES[name]}"
 
 
 def _listed(text: str | None) -> list[str]:
@@ -293,6 +313,10 @@ def settings_text(found: InitValues, values: dict[str, str]) -> str:
             others = found.others.get(zone)
             note = f"   # or {', '.join(others)}" if others else ""
             lines.append(f"    {zone}: {subnet}{note}")
+        lines += [
+            "private_link:",
+            "  private_dns: false                  # other callers of SageMaker in the VPC notice nothing",
+        ]
     where = "\n".join([*lines, "", ""])
     parts = ("head.yaml", f"{found.template}.yaml", "measured.yaml")
     head, what, measured = (_filled(part, values) for part in parts)
@@ -318,17 +342,21 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
     source = _wheel()
     wheel = [] if source.exists() else [f"  cp {source} .   after `make wheel` there"]
     if not app:
+        look_up = "  npx cdk synth".ljust(35) + " with credentials: looks up the VPC, into"
+        looked_up = [look_up, f"{'':36}cdk.context.json, to be committed"] if found.vpc_id else []
         return "\n".join(
             [
                 "",
                 "Next:",
                 *enter,
                 *wheel,
-                "  pip install -r requirements.txt pytest && pytest",
+                "  pip install -r requirements.txt pytest && npm install",
                 plan,
+                *looked_up,
+                "  pytest".ljust(35) + " writes tests/template.json, to be committed",
                 f"  low-latency preflight{naming(Path(settings))}".ljust(35)
                 + " would it deploy and work in this account?",
-                "  npm install && npx cdk bootstrap && npx cdk deploy",
+                "  npx cdk bootstrap && npx cdk deploy",
             ]
         )
     return "\n".join(
