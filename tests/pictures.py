@@ -17,6 +17,7 @@ def picture(document: Document, element: str, *, height: int) -> str:
     assert found
     style, body = found.groups()
     style += "pre { white-space: pre-wrap; }"  # nobody scrolls in a picture
+    style += " body > figure { padding: 0 12px; }"  # a page has its margin from what is around it
     body = body.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 {height}"><foreignObject width="900" '
