@@ -122,6 +122,47 @@ def test_links_that_settings_name_are_refused(
     assert "not through a symbolic link" in answer.out
 
 
+@pytest.mark.parametrize("option", ["ImageSettings.asset", "WarmUpPayload.file"])
+def test_submodules_that_settings_name_are_refused(
+    check: Check, checkout: Checkout, option: str
+) -> None:
+    """What is in it, only another repository knows; and it is no file that a pattern means."""
+    text, files = NAMED[option]
+    checkout.commit({"live/endpoint.yaml": text, **below(files)})
+    (name, *_) = files
+    module = "live/image/code" if option == "ImageSettings.asset" else f"live/{name}"
+    for sha in ("1" * 40, "2" * 40):
+        checkout.git("update-index", "--add", "--cacheinfo", f"160000,{sha},{module}")
+        checkout.git("commit", "--quiet", "-m", "A submodule")
+    answer = check("HEAD~1...HEAD", "--settings", "live/endpoint.yaml")
+    assert (answer.code, "LLE983" in answer.out) == (1, True)
+    with Repository.around(checkout.folder).files_of("HEAD") as there:
+        assert module not in there.matching("live/**/*")
+
+
+@pytest.mark.parametrize("folder", ["image", "prices"])
+def test_folders_too_deep_for_a_disk_are_refused(
+    check: Check, checkout: Checkout, folder: str
+) -> None:
+    """Below an asset, and on the way to a file: 1,500 folders end Python's recursion."""
+    image = {**CONTAINER, "image": {"asset": "image"}}
+    prices = {"file": "a/" * 1500 + "../" * 1500 + "prices.csv"}
+    text = {"image": settings(containers=[image]), "prices": settings({"prices": prices})}[folder]
+    checkout.commit({"image/Dockerfile": "FROM scratch", "prices.csv": PRICES})
+    tree = raw_tree(checkout, [("100644", "f", made(checkout, b"f"))])
+    for _ in range(1500):
+        tree = raw_tree(checkout, [("40000", "a", tree)])
+    entries = [
+        ("40000", "a" if folder == "prices" else "image", tree),
+        ("100644", "endpoint.yaml", made(checkout, text.encode())),
+        ("100644", "prices.csv", made(checkout, PRICES.encode())),
+    ]
+    commit = checkout.git("commit-tree", "-m", "Deep", "-p", "HEAD", raw_tree(checkout, entries))
+    answer = check(f"main..{commit}")
+    assert (answer.code, answer.out, answer.err[:8]) == (2, "", "LLE980: ")
+    assert "folders deep" in answer.err
+
+
 #: What a checkout does to bytes, by the line of a .gitattributes after the file's pattern.
 REWRITTEN = ("working-tree-encoding=CP1252", "filter=lfs", "ident", "text eol=crlf")
 KEPT = ("text", "text=auto", "-text", "text eol=lf", "-filter", "!ident", "diff=yaml", "binary")

@@ -94,8 +94,8 @@ NO_SUCH_ASSET = rule(
 )
 OUTSIDE = rule(
     "LLE983",
-    "the settings name a file outside of the repository, or a symbolic link of a commit",
-    fix="Name a file inside the repository, not through a symbolic link.",
+    "the settings name a file outside of the repository, or a symbolic link or submodule of a commit",
+    fix="Name a file inside the repository, not through a symbolic link or a submodule.",
 )
 
 

@@ -40,6 +40,7 @@ _SETTINGS = (
 _PART = 1 << 20  # bytes read at once
 _MOST_BYTES = 1 << 30  # of all files that the settings of a revision name
 _MOST_FILES = 1_000_000  # in a revision
+_MOST_DEEP = 200  # folders, one in another: Python reads and deletes them by recursion
 _ATTRIBUTES = ".gitattributes"
 _REWRITING = ("working-tree-encoding", "filter", "ident", "eol")  # attributes
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
@@ -114,7 +115,7 @@ class Repository:
         """
         blobs, links = self._listed(commit)
         folders = _parents([*blobs, *links])
-        for name in sorted(folders & (blobs.keys() | links)):
+        for name in sorted(folders & (blobs.keys() | links.keys())):
             raise REVISION.error(
                 got=f"{commit[:10]}: {name!r} is a folder and a file or link",
                 allowed="each name once",
@@ -124,19 +125,19 @@ class Repository:
             folder.mkdir()
             yield CommitFiles(folder, self, commit, blobs, folders, links)
 
-    def _listed(self, commit: str) -> tuple[dict[str, str], set[str]]:
-        """The objects of a commit's files by path, and the paths of its links."""
+    def _listed(self, commit: str) -> tuple[dict[str, str], dict[str, str]]:
+        """The objects of a commit's files, and the modes of what else it has, by path."""
         blobs: dict[str, str] = {}
-        links: set[str] = set()
+        links: dict[str, str] = {}
         for mode, name, path in self._entries(commit):
             got = f"{commit[:10]}: {path!r}"
             if _NO_NAME.search(path):
                 raise REVISION.error(got=got, allowed="names that a checkout would write")
             if path in blobs or path in links:
                 raise REVISION.error(got=f"{got} is there twice", allowed="each name once")
-            if mode == _LINK:
-                links.add(path)
-            elif mode != _MODULE:
+            if mode in (_LINK, _MODULE):
+                links[path] = mode
+            else:
                 blobs[path] = name
             if len(blobs) + len(links) > _MOST_FILES:
                 raise REVISION.error(
@@ -269,20 +270,20 @@ class CommitFiles:
     commit: str
     blobs: Mapping[str, str]  # the objects of files, by path
     folders: Set[str]
-    links: Set[str]
+    links: Mapping[str, str]  # the modes of symbolic links and submodules, by path
     written: dict[str, int] = field(default_factory=dict)  # bytes of what is there, by path
 
     def matching(self, pattern: str) -> list[str]:
         """The files and links that a pattern means, as :meth:`pathlib.Path.glob` reads it."""
         wanted = Path(pattern).parts
-        paths = sorted([*self.blobs, *self.links])
-        return [path for path in paths if _matches(path.split("/"), wanted)]
+        links = [path for path, mode in self.links.items() if mode == _LINK]
+        return [path for path in sorted([*self.blobs, *links]) if _matches(path.split("/"), wanted)]
 
     def holds(self, path: Path) -> bool:
         """Whether a path may be read; if so, what the commit has there is in the folder now.
 
-        No symbolic link is followed: a path that is one, leads through one, or is a folder with
-        one in it may not be read.
+        No symbolic link or submodule is followed: a path that is one, leads through one, or is a
+        folder with one in it may not be read.
 
         Raises
         ------
@@ -307,7 +308,7 @@ class CommitFiles:
             if name in self.links:
                 return False
             if name in self.folders:  # for a path that leaves it again
-                _folder_at(self.folder / name)
+                self._make_folder(self.folder / name)
         return self._bring("/".join(place))
 
     def _bring(self, name: str) -> bool:
@@ -362,11 +363,19 @@ class CommitFiles:
         target = self.folder / path
         if target.relative_to(self.folder).parts != tuple(path.split("/")):
             raise self._error(repr(path), "names that a checkout would write")
-        _folder_at(target.parent)
+        self._make_folder(target.parent)
         with target.open("xb") as file:
             _copy(git, file, size)
         git.read(1)  # the line's end after each object
         self.written[path] = size
+
+    def _make_folder(self, path: Path) -> None:
+        depth = len(path.relative_to(self.folder).parts)
+        if depth > _MOST_DEEP:
+            raise self._error(
+                f"a path {depth:,} folders deep", f"at most {_MOST_DEEP} folders, one in another"
+            )
+        path.mkdir(parents=True, exist_ok=True)
 
     def _error(self, got: str, allowed: str) -> ConfigurationError:
         return REVISION.error(got=f"{self.commit[:10]}: {got}", allowed=allowed)
@@ -409,10 +418,6 @@ def _parents(paths: Iterable[str]) -> set[str]:
             folders.add(folder)
             folder, slash, _ = folder.rpartition("/")
     return folders
-
-
-def _folder_at(path: Path) -> None:
-    path.mkdir(parents=True, exist_ok=True)
 
 
 def _size(line: bytes) -> int:
