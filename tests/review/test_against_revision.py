@@ -344,6 +344,28 @@ def test_a_moved_file_is_compared_with_the_file_of_its_stack(
     )
 
 
+@pytest.mark.parametrize("kept", ["", "mood"])
+def test_a_name_that_a_stack_keeps_is_refused(check: Check, checkout: Checkout, kept: str) -> None:
+    """The file moved to another stack, or to a file that was there; the former stack has the name."""
+    sentiment = {**SHIPPED["endpoints"]["sentiment"], "endpoint_name": kept}
+    if kept:
+        text = settings({"stack_name": "Other", "endpoints": {"mood": sentiment}})
+        checkout.commit({"other.yaml": text})
+    chosen = ("--settings", "*.yaml", "--fail-on", "refused")
+    checkout.commit({"endpoint.yaml": None, "other.yaml": settings({"stack_name": "Other"})})
+    answer = check("HEAD~1...HEAD", *chosen)
+    assert answer.code == 1
+    assert (
+        "**:no_entry: refused: other.yaml: " in answer.out or "**:x: refused: other" in answer.out
+    )
+    assert answer.out.count("the stack that stays has sentiment of LowLatencyEndpoint") > 1
+    checkout.git("reset", "--quiet", "--hard", "HEAD~1")
+    checkout.commit(
+        {"endpoint.yaml": None, "other.yaml": settings({"stack_name": "Other"}, endpoint_name="o")}
+    )
+    assert check("HEAD~1...HEAD", *chosen).code == 0
+
+
 def test_another_stack_starts_with_what_differs(check: Check, checkout: Checkout) -> None:
     sentiment = {**SHIPPED["endpoints"]["sentiment"], "endpoint_name": "o"}
     other = settings({"stack_name": "Other", "endpoints": {"other": sentiment}})

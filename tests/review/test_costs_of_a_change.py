@@ -226,6 +226,46 @@ def test_a_first_result_hides_nothing() -> None:
     assert dearer(before, after) == []
 
 
+ELSEWHERE: dict[str, tuple[Values, Values]] = {
+    "stack_name": ({}, {"stack_name": "Other"}),
+    "account": ({"account": "123456789012"}, {"account": "210987654321"}),
+}
+
+
+@pytest.mark.parametrize("of", ELSEWHERE)
+@pytest.mark.parametrize("priced", [True, False])
+def test_another_stack_costs_what_both_cost(of: str, priced: bool) -> None:
+    """The former one stays until somebody deletes it."""
+    was, now = ELSEWHERE[of]
+    prices = dict.fromkeys(ITEMS, 2.0) if priced else {}
+    before = {**base(prices), **was}
+    sentiment(before).pop("endpoint_name", None)
+    after = {**deepcopy(before), **now}
+    review = FileReview.of("endpoint.yaml", compare(read(before), read(after)))
+    costs = review.costs
+    for moment in ("at_least", "at_first", "at_most"):
+        usd = [cost.usd(moment) for cost in costs]
+        assert usd[1] == (pytest.approx(2 * (usd[0] or 0)) if priced else None)
+    assert dearer(before, after, "cost-increase=90")
+    assert bool(dearer(before, after, "cost-increase=101")) == (not priced)
+    assert dearer(before, {**before, "tags": {"a": "b"}}) == []
+
+
+def test_another_region_has_its_own_prices_beside_the_former_stack() -> None:
+    before = base(dict.fromkeys(ITEMS, 2.0))
+    after = deepcopy(before)
+    another_region(after)
+    _, both = FileReview.of("endpoint.yaml", compare(read(before), read(after))).costs
+    assert both.without_price == (TYPES[0],)
+    assert len(both.endpoints) == 2
+
+
+def test_a_deleted_file_deletes_no_stack() -> None:
+    review = FileReview("a.yaml", read(base({TYPES[0]: 2.0})), None, is_deleted=True)
+    was, now = review.costs
+    assert was.usd("at_most") == now.usd("at_most") != 0
+
+
 def test_without_any_change_nothing_costs_more() -> None:
     for prices in ({}, {TYPES[0]: 2.0}, dict.fromkeys(ITEMS, 2.0)):
         assert dearer(base(prices), base(prices)) == []

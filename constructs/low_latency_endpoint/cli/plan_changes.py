@@ -292,6 +292,8 @@ def _worst(reviews: Sequence[FileReview]) -> tuple[str, Tone]:
     tone = _tone_of(worst)
     if worst.effect is Effect.NOTHING:
         return "Nothing that is deployed changes", "good"
+    if worst.taken:
+        return f"{worst.effect.word}: {worst.path}: {worst.refusal}", tone
     if worst.comparison is None:
         return f"{worst.effect.word}: {_without_another(worst)}", tone
     outcomes = worst.comparison.outcomes.items()
@@ -308,6 +310,8 @@ def _badness(review: FileReview) -> tuple[int, Effect]:
 
 
 def _tone_of(review: FileReview) -> Tone:
+    if review.taken:
+        return _TONES[Effect.REFUSED]
     if review.comparison is not None:
         return _tone(review.comparison)
     tone = _TONES[review.effect]
@@ -327,7 +331,10 @@ def _file_parts(review: FileReview, against: str) -> Iterator[Part]:
     if review.problems:
         for first, *others in (problem.splitlines() for problem in review.problems):
             yield Entry("mistake", "bad", first, others)
-    elif review.comparison is not None:
+        return
+    if review.taken:
+        yield Entry(Effect.REFUSED.word, "bad", review.refusal, [])
+    if review.comparison is not None:
         yield Sentence(_headline(review.comparison), "strong")
         yield from _comparison_parts(review.comparison, against, review.path)
     else:

@@ -258,6 +258,18 @@ class StackCost:
     endpoints: Mapping[str, EndpointCost]  # by the endpoint's key
     shared: tuple[BilledItem, ...] = ()  # interface endpoints
 
+    def beside(self, other: StackCost, name: str) -> StackCost:
+        """What this stack and another one cost together; the other's endpoints bear its name."""
+        theirs = {
+            f"{key} of {name}": replace(
+                endpoint, copies_of=endpoint.copies_of and f"{endpoint.copies_of} of {name}"
+            )
+            for key, endpoint in other.endpoints.items()
+        }
+        return StackCost(
+            endpoints={**self.endpoints, **theirs}, shared=(*self.shared, *other.shared)
+        )
+
     @property
     def items(self) -> tuple[BilledItem, ...]:
         """Everything beside the instances that is billed for every hour."""

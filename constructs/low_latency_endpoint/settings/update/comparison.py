@@ -194,14 +194,21 @@ class SettingsComparison:
 
     @cached_property
     def costs(self) -> tuple[StackCost, StackCost]:
-        """What both cost for an hour, at the prices of ``before``."""
-        return stack_cost(self.before), stack_cost(self.priced)
+        """What is deployed costs for an hour, before and after, at the prices of ``before``."""
+        return stack_cost(self.before), self._deployed_cost(self.priced)
 
     @cached_property
     def cost_as_measured_before(self) -> StackCost | None:
         """What ``after`` costs at the former load-test results; ``None`` where it states no others."""
         measured = as_measured_before(self.before, self.priced)
-        return None if measured == self.priced else stack_cost(measured)
+        return None if measured == self.priced else self._deployed_cost(measured)
+
+    def _deployed_cost(self, after: Settings) -> StackCost:
+        """The cost of a later stack, with that of the former one where it stays beside it."""
+        cost = stack_cost(after)
+        if not another_stack(self.before, self.after):
+            return cost
+        return cost.beside(stack_cost(self.before), f"the former {self.before.stack_name}")
 
     @property
     def changed_measures(self) -> list[str]:

@@ -23,6 +23,7 @@ from .comparison import SettingsComparison, at_former_prices, compare
 from .endpoint_fields import SettingDifference
 from .former_measurements import measured_in_the_change_alone
 from .revisions import REVISION, Revision
+from .shared_fields import another_stack, endpoint_names
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class FileReview:
     # whether the former file has mistakes, so that there is nothing to compare with
     before_is_wrong: bool = False
     folders: tuple[Path, ...] = ()  # of both revisions
+    taken: tuple[str, ...] = ()  # names of endpoints that a stack which stays has, with its file
 
     @classmethod
     def of(cls, path: str, comparison: SettingsComparison) -> FileReview:
@@ -78,11 +80,23 @@ class FileReview:
     @property
     def effect(self) -> Effect:
         """The greatest of all differences."""
+        if self.taken:
+            return Effect.REFUSED
         if self.comparison is not None:
             return self.comparison.effect
         if self.is_deleted:
             return Effect.DELETED
         return Effect.NEW if self.is_new and self.after else Effect.NOT_KNOWN
+
+    @property
+    def refusal(self) -> str:
+        """Why SageMaker refuses its endpoints; empty where their names are free."""
+        if not self.taken:
+            return ""
+        return (
+            f"SageMaker refuses its endpoints: the stack that stays has {', '.join(self.taken)}, "
+            "until somebody deletes it"
+        )
 
     @property
     def gained_warnings(self) -> list[tuple[str, str]]:
@@ -96,15 +110,18 @@ class FileReview:
 
     @cached_property
     def costs(self) -> tuple[StackCost, StackCost]:
-        """What both cost for an hour; nothing where there is none."""
+        """What both cost for an hour; nothing where there is none.
+
+        Whoever deletes a file deletes no stack.
+        """
         if self.comparison is not None:
             return self.comparison.costs
         nothing = StackCost(endpoints={})
+        before = stack_cost(self.before) if self.before else nothing
+        if self.is_deleted:
+            return before, before
         after = self.after and at_former_prices(None, self.after)
-        return (
-            stack_cost(self.before) if self.before else nothing,
-            stack_cost(after) if after else nothing,
-        )
+        return before, stack_cost(after) if after else nothing
 
     def to_dict(self) -> dict[str, Any]:
         """The review as JSON-safe data."""
@@ -130,7 +147,7 @@ class FileReview:
 def review_files(patterns: Iterable[str], before: Revision, after: Revision) -> list[FileReview]:
     """Read settings files in two revisions; a moved one is compared with the former file."""
     found = [_review(path, before, after) for path in _paths(patterns, before, after)]
-    return _held_against_each_other(_moved(found))
+    return _held_against_what_stays(_held_against_each_other(_moved(found)))
 
 
 def _paths(patterns: Iterable[str], before: Revision, after: Revision) -> list[str]:
@@ -233,6 +250,35 @@ def _held_against_each_other(reviews: list[FileReview]) -> list[FileReview]:
     ]
 
 
+def _held_against_what_stays(reviews: list[FileReview]) -> list[FileReview]:
+    """With the names of endpoints that a file is new to, and a stack which nobody deletes has."""
+    staying = [review for review in reviews if review.before and _leaves_its_stack(review)]
+    return [replace(review, taken=tuple(_taken(review, staying))) for review in reviews]
+
+
+def _leaves_its_stack(review: FileReview) -> bool:
+    """Whether no file describes the former stack any more, so that it stays as it is."""
+    if review.before is None or review.after is None:
+        return review.is_deleted
+    return another_stack(review.before, review.after)
+
+
+def _taken(review: FileReview, staying: list[FileReview]) -> Iterator[str]:
+    """The names, each with the file that described the stack which has it."""
+    if review.after is None:
+        return
+    own = endpoint_names(review.before) if review.before else {}
+    for other in staying:
+        if other.path == review.path or not other.before:
+            continue
+        if not _same_place(review.after, other.before):
+            continue
+        theirs = endpoint_names(other.before)
+        for name, text in endpoint_names(review.after).items():
+            if name in theirs and name not in own:
+                yield f"{text} of {other.before.stack_name} ({other.path})"
+
+
 _WHY = {
     "stack_name": "each deployment would overwrite the other's stack",
     "endpoint_name": "SageMaker has one endpoint of a name in a Region",
@@ -329,6 +375,8 @@ def _found(review: FileReview, limit: FailsOn) -> Iterator[str]:
 def _effects(review: FileReview, effect: Effect) -> Iterator[str]:
     if review.is_deleted and effect is Effect.DELETED:
         yield "the settings file is deleted"
+    if review.taken and effect is Effect.REFUSED:
+        yield review.refusal
     if review.comparison is None:
         return
     found = [
