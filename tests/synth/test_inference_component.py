@@ -64,6 +64,12 @@ def made(new_stack, parts):
     return Parts(new_stack(), parts)
 
 
+def test_two_components_have_two_names(made):
+    made.component("Llama")
+    with refused("LLE931", got="llama"):
+        made.component("Bert", component_name="llama")
+
+
 def test_two_models_share_a_fleet_in_the_networks_subnets(made, template_of):
     made.component("Llama", accelerators=2, copies=2)
     made.component("Bert", cpus=4, max_memory=Size.gibibytes(20), copies=3)

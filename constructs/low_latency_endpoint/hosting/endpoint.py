@@ -22,6 +22,7 @@ from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import TreePart, path_below
 from ..synthesis.lambda_functions import shared_function
 from ..synthesis.launched_names import launched_name_of
+from ..synthesis.stated_names import claim_name
 from ..synthesis.template_values import cfn_tags, check, in_seconds
 from .endpoint_configuration import ROLLING_WITH_SHADOW, IEndpointConfiguration
 from .endpoint_interface import IEndpoint, ImportedEndpoint
@@ -74,11 +75,13 @@ class Endpoint(IEndpoint):
 
         Raises:
             ConfigurationError: LLE157 when the subnets have no room, LLE501 for the name,
-                LLE502 to LLE511 and LLE52x for deployment and tags.
+                LLE502 to LLE511 and LLE52x for deployment and tags, LLE931 for a name that
+                another endpoint of the app has.
         """
         super().__init__(scope, id)
         self._path = path = path_below(self, scope, id)
         stated = check(ENDPOINT_NAME, endpoint_name, path)
+        claim_name(self, "endpoints", stated, in_any_case=True)
         self._name: str = stated or launched_name_of(self)
         self.configuration = configuration
         self.cfn_endpoint = sagemaker.CfnEndpoint(

@@ -45,6 +45,7 @@ from ..synthesis.annotations import warn
 from ..synthesis.arns import arn
 from ..synthesis.construct_tree import kept, path_below, path_of, stack_of
 from ..synthesis.launched_names import launched_name_of, name_anywhere
+from ..synthesis.stated_names import claim_name
 from ..synthesis.template_values import check, check_seconds, in_seconds, is_token
 from .component_room import ComponentCopies, SharedRoom
 from .endpoint import Endpoint
@@ -381,11 +382,12 @@ class InferenceComponent(Resource):
                 LLE407 for the timeouts, LLE445 for a variant that has a model, LLE446 where
                 the copies do not fit onto the instances, LLE622 for an unknown variant,
                 LLE631 for an endpoint imported without variants, LLE33x when an image
-                cannot run on the instance type.
+                cannot run on the instance type, LLE931 for a name that another component has.
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         stated = check(COMPONENT_NAME, component_name, path)
+        claim_name(self, "components", stated)
         self.component_name: str = stated or name_anywhere(launched_name_of(self))
         check(COPIES, copies, path)
         needs = {

@@ -17,6 +17,7 @@ from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
 from ..plan.dashboard_panels import CanaryPanels, TokenPanels
 from ..synthesis.construct_tree import alarm_arn_of, path_below, stack_of
+from ..synthesis.stated_names import claim_name
 from ..synthesis.template_values import check_milliseconds, pseudo_parameters
 from .alarm_specifications import ERROR_TEXTS
 from .alarms import LatencyAlarms
@@ -75,10 +76,12 @@ class LatencyDashboard(Construct):
 
         Raises:
             ConfigurationError: LLE631 for an endpoint imported without variants, LLE701 for
-                a threshold of zero, LLE801 and LLE807 for arguments of another kind.
+                a threshold of zero, LLE801 and LLE807 for arguments of another kind, LLE931 for a
+                name that another dashboard has.
         """
         super().__init__(scope, id)
         path = path_below(self, scope, id)
+        claim_name(self, "dashboards", dashboard_name)
         from ..plan.dashboard import dashboard_body  # with the first dashboard
 
         milliseconds = partial(check_milliseconds, ALARM_THRESHOLD_MILLISECONDS, where=path)

@@ -213,10 +213,10 @@ PREFIX_LIST_ID = _resource_id("LLE342", "the prefix list's ID", "pl")
 
 # --- settings that depend on one another -------------------------------------------------------
 AT_LEAST_ONE = rule("LLE930", "at least one entry is needed", fix="Add an entry.")
-ENDPOINT_NAME_TWICE = rule(
+NAME_TWICE = rule(
     "LLE931",
-    "two endpoints have the same name",
-    fix="Rename one endpoint: names are unique in an account and region.",
+    "two endpoints, components, dashboards or parameters have the same name",
+    fix="Rename one of the two: names are unique in an account and Region.",
     source=API + "CreateEndpoint.html",
 )
 STACK_HAS_THE_NAME = rule(

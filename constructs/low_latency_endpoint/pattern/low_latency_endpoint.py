@@ -44,6 +44,7 @@ from ..plan.plan import Plan
 from ..plan.serving import Serving
 from ..synthesis.annotations import warn, warn_once
 from ..synthesis.construct_tree import path_below, path_of, region_of, stack_of
+from ..synthesis.stated_names import claim_name
 from ..synthesis.template_values import check
 from .alarms import peak_tps_of, quiet_tps_of, shadow_alarms
 from .alarms import token_alarms as made_token_alarms
@@ -424,7 +425,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
             prefix: Such as ``/low-latency/sentiment``; another one for each endpoint.
 
         Raises:
-            ConfigurationError: LLE570, and LLE807 for arguments of another kind.
+            ConfigurationError: LLE570, LLE807 for arguments of another kind, and LLE931 for a
+                prefix that another endpoint has.
 
         Examples:
             >>> sentiment.publish_parameters(prefix="/low-latency/sentiment")  # doctest: +SKIP
@@ -434,6 +436,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 ssm.StringParameter.valueForStringParameter(this, '/low-latency/sentiment/url')
         """
         PARAMETER_PREFIX.check(prefix, f"{self.node.path}, prefix")
+        claim_name(self, "prefixes of parameters", prefix)
         publish_values(Construct(self, "Parameters"), prefix, self._for_callers())
 
     def _for_callers(self) -> Iterator[CallerValue]:

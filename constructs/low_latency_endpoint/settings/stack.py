@@ -34,8 +34,8 @@ from ..options.option import Option, Options, Unsound, with_a_home
 from ..options.rules import (
     AT_LEAST_ONE,
     ENDPOINT_KEY,
-    ENDPOINT_NAME_TWICE,
     EXCLUDES_ANOTHER,
+    NAME_TWICE,
     NEEDS_ANOTHER,
     NO_SUCH_ENDPOINT,
     STACK_HAS_THE_NAME,
@@ -450,10 +450,11 @@ class Settings(Options):
             name = endpoint.endpoint_name
             if name is not None and names.setdefault(name.lower(), key) != key:
                 yield finding(
-                    ENDPOINT_NAME_TWICE,
+                    NAME_TWICE,
                     *("endpoints", key, "endpoint_name"),
                     got=name,
                     allowed=f"another name than that of {names[name.lower()]}",
+                    what="two endpoints have the same name",
                 )
 
     def _rules_of_endpoints(self) -> Iterator[Finding]:
