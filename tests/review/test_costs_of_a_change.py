@@ -226,6 +226,62 @@ def test_a_first_result_hides_nothing() -> None:
     assert dearer(before, after) == []
 
 
+def day_long(values: Values) -> None:
+    """The maximum for all of a day but a minute."""
+    up = {"name": "up", "cron": "1 0 * * ? *", "min": 40}
+    down = {"name": "down", "cron": "0 0 * * ? *", "min": 2}
+    sentiment(values)["scaling"] = {"schedule": [up, down]}
+
+
+def scaling(**options: Any) -> Callable[[Values], None]:
+    return lambda values: sentiment(values).update(scaling=options)
+
+
+def day_not_known(values: Values) -> None:
+    """Set times of two zones are left out along a day."""
+    day_long(values)
+    sentiment(values)["scaling"]["schedule"][0]["time_zone"] = "Europe/Paris"
+
+
+def longer_peak(values: Values) -> None:
+    day = {"tps": 1000, "from": "00:05", "to": "00:00"}
+    sentiment(values)["throughput"] |= {"peaks": {"day": day}}
+
+
+def disks(values: Values) -> None:
+    sentiment(values)["volume_size_gib"] = 512
+
+
+def capture(values: Values) -> None:
+    sentiment(values)["data_capture"] = {"s3": "s3://bucket-x/c/", "sampling_percentage": 100}
+
+
+#: What changes none of the three fleets: at least, at first and at most.
+LONGER: dict[str, Callable[[Values], None]] = {
+    "a schedule": day_long,
+    "a schedule that no day counts": day_not_known,
+    "a lower target": scaling(invocations_target=60),
+    "a cooldown": scaling(scale_in_cooldown="24h"),
+    "a longer peak": longer_peak,
+    "disks": disks,
+    "data capture": capture,
+}
+
+
+@pytest.mark.parametrize("how", LONGER)
+@pytest.mark.parametrize("priced", [True, False])
+def test_more_hours_of_a_fleet_and_what_has_no_price_cost_more(how: str, priced: bool) -> None:
+    """All three fleets are as before; what is billed in between is more."""
+    fleet = {"min": 2, "initial": 10, "max": 40}
+    prices = dict.fromkeys(ITEMS, 2.0) if priced else {}
+    before = base(prices, instances=fleet)
+    after = deepcopy(before)
+    LONGER[how](after)
+    assert dearer(before, after)
+    if how not in ("a schedule that no day counts", "a schedule", "a longer peak"):
+        assert dearer(after, before) == []
+
+
 ELSEWHERE: dict[str, tuple[Values, Values]] = {
     "stack_name": ({}, {"stack_name": "Other"}),
     "account": ({"account": "123456789012"}, {"account": "210987654321"}),

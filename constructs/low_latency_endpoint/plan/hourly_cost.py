@@ -78,10 +78,15 @@ class EndpointCost:
     data_price: Price | None = None  # of a GB through the interface endpoint
     copies_of: str = ""  # whose requests a shadow gets, by the key among all endpoints
     pools: tuple[PricedType, ...] = ()  # where several types may serve, the one tried first first
+    on_average: float | None = None  # instances along a day of usual traffic, where one was counted
 
     def __post_init__(self) -> None:
         instances = {moment: getattr(self, moment) for moment in MOMENTS}
-        at_peak = {"at_peak": self.at_peak, "peak_tps": self.peak_tps}
+        at_peak = {
+            "at_peak": self.at_peak,
+            "peak_tps": self.peak_tps,
+            "on_average": self.on_average,
+        }
         refuse(IMPOSSIBLE, "cost", out_of_range({**instances, **at_peak}))
         refuse(IMPOSSIBLE, "cost", falling(instances))
 
@@ -313,6 +318,13 @@ class StackCost:
         What else has no price is cents, and is left out.
         """
         return self._with_items([endpoint.usd(moment) for endpoint in self.endpoints.values()])
+
+    def usd_on_average(self) -> float | None:
+        """US dollars per hour along a day of usual traffic; ``None`` where it is not known."""
+        fleets = self.endpoints.values()
+        if any(endpoint.on_average is None for endpoint in fleets):
+            return None
+        return self._with_items([endpoint.usd_of(endpoint.on_average or 0) for endpoint in fleets])
 
     def usd_per_month(self, moment: str) -> float | None:
         """The same for a month of 730 hours in which nothing changes."""

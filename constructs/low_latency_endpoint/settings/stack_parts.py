@@ -27,7 +27,7 @@ from ..plan.scaling_pace import FleetAlong, fleet_along
 from ..plan.schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY
 from ..plan.set_times import SetTimes
 from ..plan.stack_limits import EndpointParts, SharedParts
-from ..plan.traffic_shapes import Shape
+from ..plan.traffic_shapes import Shape, shapes
 from ..report.numbers import readable
 from .endpoint import EndpointSettings
 from .role_policies import RolePolicy, resources_for
@@ -286,6 +286,23 @@ def stack_cost(settings: Settings) -> StackCost:
         },
         shared=(shared,) if made else (),
     )
+
+
+def stack_cost_of_a_day(settings: Settings) -> StackCost:
+    """The same with the instances of each fleet along a day of usual traffic, where these are known.
+
+    They are not where times are set that no day counts.
+    """
+    cost, day = stack_cost(settings), shapes()["daily-wave"]
+    fleets = fleets_along(settings, day)
+    for variant in planned_variants(settings):
+        if SetTimes.of(variant.plan).why_left_out(day):
+            fleets[variant.label] = None
+    endpoints = {
+        key: replace(endpoint, on_average=fleet and fleet.mean)
+        for (key, endpoint), fleet in zip(cost.endpoints.items(), fleets.values(), strict=True)
+    }
+    return replace(cost, endpoints=endpoints)
 
 
 def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:

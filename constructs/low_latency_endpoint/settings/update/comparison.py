@@ -25,7 +25,7 @@ from ...plan.hourly_cost import StackCost
 from ..option_models import duration_text
 from ..plan_report import explain_variants
 from ..stack import Settings, region_of
-from ..stack_parts import stack_cost
+from ..stack_parts import stack_cost_of_a_day
 from ..variant_plans import plan_endpoint, planned_variants
 from .endpoint_changes import (
     UNSTATED,
@@ -195,7 +195,7 @@ class SettingsComparison:
     @cached_property
     def costs(self) -> tuple[StackCost, StackCost]:
         """What is deployed costs for an hour, before and after, at the prices of ``before``."""
-        return stack_cost(self.before), self._deployed_cost(self.priced)
+        return stack_cost_of_a_day(self.before), self._deployed_cost(self.priced)
 
     @cached_property
     def cost_as_measured_before(self) -> StackCost | None:
@@ -205,10 +205,10 @@ class SettingsComparison:
 
     def _deployed_cost(self, after: Settings) -> StackCost:
         """The cost of a later stack, with that of the former one where it stays beside it."""
-        cost = stack_cost(after)
+        cost = stack_cost_of_a_day(after)
         if not another_stack(self.before, self.after):
             return cost
-        return cost.beside(stack_cost(self.before), f"the former {self.before.stack_name}")
+        return cost.beside(stack_cost_of_a_day(self.before), f"the former {self.before.stack_name}")
 
     @property
     def changed_measures(self) -> list[str]:

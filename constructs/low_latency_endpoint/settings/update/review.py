@@ -15,10 +15,12 @@ from ...errors.frozen import dataclass
 from ...options.option import Effect
 from ...options.rules import OUTSIDE
 from ...plan.hourly_cost import StackCost
+from ..endpoint import volume_of
 from ..loading import load_settings
 from ..plan_report import explain_variants
 from ..stack import Settings, region_of
-from ..stack_parts import stack_cost
+from ..stack_parts import stack_cost_of_a_day
+from ..variant_plans import planned_variants
 from .comparison import SettingsComparison, at_former_prices, compare
 from .endpoint_fields import SettingDifference
 from .former_measurements import measured_in_the_change_alone
@@ -117,11 +119,11 @@ class FileReview:
         if self.comparison is not None:
             return self.comparison.costs
         nothing = StackCost(endpoints={})
-        before = stack_cost(self.before) if self.before else nothing
+        before = stack_cost_of_a_day(self.before) if self.before else nothing
         if self.is_deleted:
             return before, before
         after = self.after and at_former_prices(None, self.after)
-        return before, stack_cost(after) if after else nothing
+        return before, stack_cost_of_a_day(after) if after else nothing
 
     def to_dict(self) -> dict[str, Any]:
         """The review as JSON-safe data."""
@@ -398,6 +400,8 @@ def _dearer(review: FileReview, percent: float) -> Iterator[str]:
     yield from _more(before, after, percent, moved=moved)
     if comparison is None:
         return
+    for text in _more_of_what_has_no_price(comparison.before, comparison.after):
+        yield f"more is billed, and what that costs is not known: {text}"
     try:
         former = comparison.cost_as_measured_before
     except LowLatencyEndpointError as error:
@@ -424,12 +428,63 @@ def _more(
             continue
         if now > was * (1 + percent / 100) + 0.005:  # half a cent is rounding
             yield f"{moment.replace('_', ' ')} {was:,.2f} -> {now:,.2f} US dollars per hour{how}"
+    was, now = before.usd_on_average(), after.usd_on_average()
+    if was is not None and now is not None and now > was * (1 + percent / 100) + 0.005:
+        yield (
+            f"along a day of traffic like daily-wave {was:,.2f} -> {now:,.2f} US dollars per "
+            f"hour{how}"
+        )
+    unknown = _day_not_known(before, after)
+    if unknown:
+        yield f"what a day costs is no longer known{how}: {', '.join(unknown)}"
     missing = _grown_without_price(before, after, moved=moved)
     if missing:
         yield (
             f"more is billed{how}, and what that costs is not known without prices of "
             f"{', '.join(missing)} in the former settings"
         )
+
+
+def _day_not_known(before: StackCost, after: StackCost) -> list[str]:
+    """The endpoints whose fleet along a day was known, and is not any more."""
+    was = {key for key, endpoint in before.endpoints.items() if endpoint.on_average is not None}
+    return [
+        key
+        for key, endpoint in after.endpoints.items()
+        if key in was and endpoint.on_average is None
+    ]
+
+
+def _more_of_what_has_no_price(before: Settings, after: Settings) -> Iterator[str]:
+    """What the settings state more of, and no price of this library is for."""
+    volumes = _volumes(before)
+    for label, gib in _volumes(after).items():
+        if gib > volumes.get(label, 0):
+            yield f"the disks of {label}: {volumes.get(label, 0):,} -> {gib:,} GiB each"
+    captured = _captured(before)
+    for key, percent in _captured(after).items():
+        if percent > captured.get(key, 0):
+            yield f"the captured data of {key}: {captured.get(key, 0)} -> {percent} % of requests"
+
+
+def _volumes(settings: Settings) -> dict[str, int]:
+    """The stated GiB of each instance's disk, by variant; 0 where SageMaker chooses."""
+    return {
+        variant.label: volume_of(
+            settings.endpoints[variant.key], variant.further and variant.further.settings
+        )
+        or 0
+        for variant in planned_variants(settings)
+    }
+
+
+def _captured(settings: Settings) -> dict[str, float]:
+    """Per cent of the requests of each endpoint that captures data."""
+    return {
+        key: endpoint.data_capture.sampling_percentage
+        for key, endpoint in settings.endpoints.items()
+        if endpoint.data_capture is not None
+    }
 
 
 def _grown_without_price(before: StackCost, after: StackCost, *, moved: bool) -> list[str]:
@@ -455,7 +510,8 @@ def _billed(cost: StackCost) -> dict[tuple[str, ...], list[float]]:
     billed: dict[tuple[str, ...], list[float]] = {}
     for endpoint in cost.endpoints.values():
         names = tuple(kind.instance_type for kind in endpoint.types)
-        _add(billed, names, [endpoint.instances(moment) for moment in _STANDING])
+        units = [float(endpoint.instances(moment)) for moment in _STANDING]
+        _add(billed, names, [*units, endpoint.on_average or 0.0])
     for item in cost.items:
         _add(billed, (item.item,), [item.per_hour])
     return billed
