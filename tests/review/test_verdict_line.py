@@ -12,7 +12,7 @@ import yaml
 from low_latency_endpoint.settings.update.review import FAIL_ON
 from tests.depth import examples
 
-from .conftest import NEW_NAME, SHIPPED, Check, Checkout, settings
+from .conftest import NEW_NAME, ROOT, SHIPPED, Check, Checkout, settings
 from .test_costs_of_a_change import TYPES, base, changed
 
 MARKS = (":white_check_mark:", ":new:", ":large_orange_diamond:", ":grey_question:", ":x:")
@@ -73,3 +73,59 @@ def test_a_check_that_fails_has_no_mark_of_success(check: Check, checkout: Check
     answer = check("main", "--fail-on", "cost-increase")
     assert answer.code == 1
     assert "**:x: in place: " in answer.out
+
+
+def test_a_gained_warning_has_no_mark_of_success(check: Check, checkout: Checkout) -> None:
+    """Also where nothing that is deployed changes."""
+    shipped = (ROOT / "endpoint.yaml").read_text(encoding="utf-8")
+    fleet = "    instances: {min: 12, initial: 12, max: 24}\n    latency:\n"
+    text = shipped.replace("    latency:\n", fleet)
+    checkout.commit({"endpoint.yaml": text})
+    more = text.replace("peak_tps: 1000", "peak_tps: 2300")
+    (checkout.folder / "endpoint.yaml").write_text(more, encoding="utf-8")
+    answer = check("main", "--fail-on", "refused")
+    assert "Warning gained" in answer.out
+    assert "**:large_orange_diamond: Nothing that is deployed changes**" in answer.out
+    assert ":white_check_mark: The check passes" not in answer.out
+
+
+def test_the_verdict_names_few_files(check: Check, checkout: Checkout) -> None:
+    """GitHub takes no comment above 65,536 characters, and the verdict stands in it."""
+    wrong: dict[str, str | None] = {f"{'n' * 180}{number:04d}.yaml": "x" for number in range(5)}
+    checkout.commit(wrong)
+    answer = check("HEAD~1...HEAD", "--settings", "n*.yaml")
+    verdict = next(line for line in answer.out.splitlines() if "Mistakes in" in line)
+    assert verdict.count(".yaml") == 3
+    assert "and 2 more: nothing" in verdict
+
+
+def test_a_folder_may_be_called_as_a_pattern(
+    check: Check, checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout.commit({"proj[1]/endpoint.yaml": settings()})
+    monkeypatch.chdir(checkout.folder / "proj[1]")
+    for against in ("main", "main...HEAD"):
+        for name in ("endpoint.yaml", "*.yaml"):
+            answer = check(against, "--settings", name)
+            assert (answer.code, "**proj&#91;1&#93;/endpoint.yaml**" in answer.out) == (0, True)
+
+
+@pytest.mark.parametrize("against", ["main", "main...HEAD"])
+def test_a_pattern_that_means_nothing_is_a_usage_error(check: Check, against: str) -> None:
+    answer = check(against, "--settings", "e**/x.yaml")
+    assert (answer.code, "** means any folders" in answer.err) == (2, True)
+
+
+def test_a_fault_of_ours_is_no_failed_check(
+    check: Check, checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 1 would be the verdict of a check, under which no comment says why."""
+
+    def broken(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("low_latency_endpoint.settings.update.review.review_files", broken)
+    answer = check("main")
+    assert (answer.code, answer.out) == (2, "")
+    assert "RecursionError: too deep" in answer.err
+    assert "A fault of low-latency" in answer.err

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _ONE_LINE = 58  # characters of a setting and its two values that stand on one line
 _MOST_SHOWN = 10  # differences that a page and a comment do not fold
+_MOST_NAMED = 3  # files, in the verdict
 _TONES: dict[Effect, Tone] = {
     Effect.REFUSED: "bad",
     Effect.DELETED: "bad",
@@ -67,7 +68,7 @@ def compared(
 def _tone(comparison: SettingsComparison) -> Tone:
     """How the whole change is judged: good only without a new warning and with no less capacity."""
     tone = _TONES[comparison.effect]
-    return "careful" if tone == "good" and comparison.is_doubtful else tone
+    return "careful" if tone in ("good", "soft") and comparison.is_doubtful else tone
 
 
 def reviewed(
@@ -287,11 +288,13 @@ def _measures(review: FileReview) -> Iterator[Part]:
 def _worst(reviews: Sequence[FileReview]) -> tuple[str, Tone]:
     """The worst thing that happens, in a line."""
     if wrong := [file_review.path for file_review in reviews if file_review.problems]:
-        return f"Mistakes in {', '.join(wrong)}: nothing of it can be deployed", "bad"
+        more = f" and {len(wrong) - _MOST_NAMED:,} more" * (len(wrong) > _MOST_NAMED)
+        names = f"{', '.join(wrong[:_MOST_NAMED])}{more}"
+        return f"Mistakes in {names}: nothing of it can be deployed", "bad"
     worst = max(reviews, key=_badness)
     tone = _tone_of(worst)
     if worst.effect is Effect.NOTHING:
-        return "Nothing that is deployed changes", "good"
+        return "Nothing that is deployed changes", "good" if tone == "soft" else tone
     if worst.taken:
         return f"{worst.effect.word}: {worst.path}: {worst.refusal}", tone
     if worst.comparison is None:
