@@ -365,11 +365,16 @@ def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Settin
 
 def _review(names: list[str], options: PlanOptions) -> None:
     """Print what settings files do to what a revision of Git has."""
+    from glob import escape
+
     from ..settings.update.review import breaches, review_files
     from ..settings.update.revisions import Repository, WorkingTree
     from .plan_changes import reviewed
 
     assert options.against is not None
+    for name in names:
+        if any("**" in part and part != "**" for part in Path(name).parts):
+            raise typer.BadParameter(f"{name!r}: ** means any folders, and stands alone: **/x.yaml")
     limits = options.limits
     repository = Repository.around(Path.cwd())
     base, head = repository.commits(options.against)
@@ -381,7 +386,8 @@ def _review(names: list[str], options: PlanOptions) -> None:
             if head
             else WorkingTree(repository.root)
         )
-        reviews = review_files([str(here / name) for name in names], before, after)
+        folder = escape(str(here))
+        reviews = review_files([str(Path(folder, name)) for name in names], before, after)
         if not reviews:
             raise typer.BadParameter(f"no settings file is called {', '.join(names)}")
         findings = breaches(reviews, limits)

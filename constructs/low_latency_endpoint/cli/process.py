@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -131,17 +132,24 @@ def guarded(run: Callable[[], Any]) -> int | str | None:
         code = _said(f"standard output cannot be written: {error.strerror}")
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in _EXTRAS:
-            raise
-        code = _said(needs(package))
+        code = _said(needs(package)) if package in _EXTRAS else _fault()
     except OSError as error:
         where = visible(f"{error.filename}: ") if error.filename is not None else ""
         code = _said(f"{where}{error.strerror or error}")
+    except Exception:
+        code = _fault()
     try:
         sys.stdout.flush()
     except CannotPrint as error:
         code = _said(f"standard output cannot be written: {error.strerror}")
     return code
+
+
+def _fault() -> int:
+    """Say that it is not the user's: exit code 1 would be that something was judged, and is wrong."""
+    return _said(
+        f"{traceback.format_exc()}\nA fault of low-latency: please report it with this text."
+    )
 
 
 def check_packages(*packages: str) -> None:

@@ -299,7 +299,7 @@ def stack_cost_of_a_day(settings: Settings) -> StackCost:
         if SetTimes.of(variant.plan).why_left_out(day):
             fleets[variant.label] = None
     endpoints = {
-        key: replace(endpoint, on_average=fleet and fleet.mean)
+        key: replace(endpoint, on_average=fleet.mean if fleet else None)
         for (key, endpoint), fleet in zip(cost.endpoints.items(), fleets.values(), strict=True)
     }
     return replace(cost, endpoints=endpoints)

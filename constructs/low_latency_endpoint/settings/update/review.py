@@ -471,7 +471,7 @@ def _volumes(settings: Settings) -> dict[str, int]:
     """The stated GiB of each instance's disk, by variant; 0 where SageMaker chooses."""
     return {
         variant.label: volume_of(
-            settings.endpoints[variant.key], variant.further and variant.further.settings
+            settings.endpoints[variant.key], variant.further.settings if variant.further else None
         )
         or 0
         for variant in planned_variants(settings)
