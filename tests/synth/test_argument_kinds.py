@@ -6,7 +6,9 @@ value fits is read from the annotation's text, not from what the library makes o
 
 from __future__ import annotations
 
+import datetime
 import inspect
+import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +16,7 @@ from dataclasses import replace
 from datetime import timedelta
 from enum import Enum
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -67,9 +70,14 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling import ScalingStep
-from low_latency_endpoint.options.argument_kinds import _evaluated, _module_of, checked_arguments
+from low_latency_endpoint.options.argument_kinds import (
+    _evaluated,
+    _examples,
+    _module_of,
+    checked_arguments,
+)
 from low_latency_endpoint.options.deployment import AllAtOnce
-from low_latency_endpoint.options.option import LASTING
+from low_latency_endpoint.options.option import LASTING, alternatives
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
 from tests.depth import BY_NIGHT
@@ -571,6 +579,92 @@ def test_an_unknown_keyword_is_answered_with_the_near_name(things, name):
         assert isinstance(error, ConfigurationError), error
         assert isinstance(error, TypeError)
         assert (error.code, error.fix) == ("LLE811", f"Did you mean {known}?")
+
+
+@pytest.mark.parametrize("name", public())
+def test_a_missing_argument_is_a_coded_error(things, name):
+    parameters = [*_parameters(public()[name]).values()]
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return  # none is needed
+    for left_out in [each.name for each in parameters if each.default is each.empty]:
+        given = {key: value for key, value in valid(things, name).items() if key != left_out}
+        with refused("LLE812", left_out) as caught:
+            function_of(things, name)(**given)
+        assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize("name", public())
+def test_an_argument_without_its_name_is_a_coded_error(things, name):
+    parameters = _parameters(public()[name]).values()
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return
+    places = [each for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    given = valid(things, name)
+    first = [given.get(each.name, each.default) for each in places]
+    with refused("LLE813") as caught:
+        function_of(things, name)(*first, object())
+    assert isinstance(caught.value, TypeError)
+
+
+def calls_in(annotation: str, module: str) -> Iterator[str]:
+    """Each call that a fix of an argument of this annotation may propose."""
+    kinds = alternatives(_evaluated(annotation, module))
+    for kind in [each for each in kinds if each is not Any]:
+        for given in (None, "text", [], object()):
+            code = [each for each in _examples(kind, given) if not each.startswith("a ")]
+            yield from re.findall(r"[\w.]+\([^()]*\)", " ".join(code))
+
+
+def test_every_call_of_a_fix_can_be_written():
+    """What is named exists, and takes what is written; an ellipsis stands for any value."""
+    wrong = set()
+    for _, function, parameter in TRIED:
+        owner = inspect.unwrap(function)
+        cls = getattr(sys.modules[owner.__module__], owner.__qualname__.partition(".")[0])
+        wrong |= {
+            (parameter.name, written)
+            for written in calls_in(parameter.annotation, _module_of(cls, parameter.name))
+            if not can_be_written(written)
+        }
+    assert not wrong, "\n".join(map(str, sorted(wrong)))
+
+
+PLACES = (low_latency_endpoint, cdk, datetime, pathlib)
+
+
+def can_be_written(written: str) -> bool:
+    """Whether the class, or its factory, exists and can be called so."""
+    called, _, arguments = written.partition("(")
+    first, *path = called.split(".")
+    made_of: Any = next(filter(None, (getattr(place, first, None) for place in PLACES)), None)
+    if made_of is None:  # what the library makes for itself
+        made_of = next((kind for kind in ours_inside() if kind.__name__ == first), None)
+    if first == "aws_cdk":
+        made_of = cdk
+    elif first.startswith("aws_"):
+        made_of = import_module(f"aws_cdk.{first}")
+    elif first == "Construct":
+        made_of = Construct
+    for part in path:
+        made_of = getattr(made_of, part, None)
+    if made_of is None or inspect.isabstract(made_of):
+        return False
+    if isinstance(made_of, type) and not has_constructor(made_of):
+        return False
+    names = re.findall(r"(\w+)=", arguments)
+    if not names or not made_of.__module__.startswith("low_latency_endpoint"):
+        return True
+    return set(names) <= set(inspect.signature(made_of).parameters)
+
+
+def ours_inside() -> Iterator[type]:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("low_latency_endpoint."):
+            yield from (each for each in vars(module).values() if isinstance(each, type))
+
+
+def has_constructor(made_of: type) -> bool:
+    return not hasattr(made_of, "__jsii_type__") or made_of.__init__ is not object.__init__
 
 
 def refusal(things: Things, name: str, changed: dict[str, Any]) -> Exception | None:

@@ -22,6 +22,7 @@ import pytest
 from aws_cdk import Duration, Size
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_iam as iam
@@ -39,6 +40,7 @@ from low_latency_endpoint import (
     DeploymentPolicy,
     Endpoint,
     EndpointConfiguration,
+    EndpointOptions,
     InferenceAmi,
     InferenceComponent,
     InstanceCounts,
@@ -47,6 +49,7 @@ from low_latency_endpoint import (
     KeepWarmOptions,
     LatencyAlarms,
     LoadTestFleet,
+    MeasuredThroughput,
     MetricsPublishing,
     Model,
     ModelData,
@@ -218,6 +221,9 @@ class World:
     def fleet(self, **given):
         stated = self.linked(endpoint="sentiment", image=IMAGE)
         return LoadTestFleet(self.stack, "Fleet", **stated | given)
+
+    def topic_action(self):
+        return cloudwatch_actions.SnsAction(sns.Topic(self.stack, "Topic"))
 
     def number(self) -> float:
         return cdk.CfnParameter(self.stack, "Given", type="Number").value_as_number
@@ -874,6 +880,17 @@ FIXES = [
     (lambda w: w.pattern(vpc="vpc-1"), "Pass aws_ec2.Vpc.from_lookup(...) as vpc."),
     (lambda _: WarmUpOptions(payload={"inputs": "a"}), "Pass WarmUpPayload(data="),
     (lambda _: InstanceCounts(max="4"), "a whole number as max, without"),
+    (lambda _: Container(image="team/x:1"), 'Pass ContainerImage.from_uri("...") as image.'),
+    (lambda w: w.pattern(alarms=[w.topic_action()]), "Pass AlarmOptions(actions=...) as alarms."),
+    (lambda w: w.pattern(endpoint="fraud"), "Pass EndpointOptions(endpoint_name=...) as endpoint."),
+    (lambda _: EndpointOptions(name="fraud"), "Did you mean endpoint_name?"),
+    (lambda _: IDS(["use1-az1", "use1-az2"]), "Unpack the list: ClientZones.of_ids(*zones)."),
+    (
+        lambda w: w.pattern(instance_type=["ml.m5.xlarge"]),
+        "Pass InstancePool(instance_type=..., priority=...) as instance_type[0].",
+    ),
+    (lambda _: MeasuredThroughput(peak_tps=20), "Pass a finite number as tps_per_instance."),
+    (lambda _: Container(IMAGE), "Write its name: image=..."),
     (lambda w: w.pattern(instancetype="ml.m5.xlarge"), "Did you mean instance_type?"),
     (lambda w: w.pattern(routing="RANDOM"), "It belongs in variant=VariantOptions(routing=...)"),
     (lambda w: w.pattern(p99=Duration.millis(200)), "in latency=LatencyTarget(p99=...)."),

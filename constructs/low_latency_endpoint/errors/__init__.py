@@ -98,12 +98,18 @@ def rules() -> Iterator[ErrorRule]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question about the known name that is nearest, but for the name itself; else empty."""
+    """A question about the known name that is nearest, but for the name itself; else empty.
+
+    >>> did_you_mean("troughput", ["throughput"]), did_you_mean("name", ["endpoint_name", "tags"])
+    ('Did you mean throughput?', 'Did you mean endpoint_name?')
+    """
     from difflib import get_close_matches
 
     near = {re.sub(r"[-_]", "", each).lower(): each for each in known if each != name}
     close = get_close_matches(re.sub(r"[-_]", "", name).lower(), near, n=1)
-    return f"Did you mean {visible(near[close[0]])}?" if close else ""
+    longer = [each for each in near.values() if each.endswith(f"_{name}")]
+    meant = near[close[0]] if close else longer[0] if len(longer) == 1 else ""
+    return f"Did you mean {visible(meant)}?" if meant else ""
 
 
 def _text_of(value: object) -> str:

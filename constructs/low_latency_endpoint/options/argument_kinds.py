@@ -16,18 +16,18 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import timedelta
 from importlib import import_module
 from types import FunctionType, NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from ..errors import ConfigurationError, did_you_mean, rule
 from ..facts.durations import DURATION, DURATION_KINDS
 from ..facts.limit_kinds import Choice
 from ..facts.limits import limits
-from ..facts.rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
+from ..facts.rules import ARGUMENT_BY_PLACE, ARGUMENT_KIND, MISSING_ARGUMENT, UNKNOWN_ARGUMENT
 from .option import alternatives, evaluated
 
 OPTIONS = rule(
@@ -101,6 +101,11 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
     )
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     takes_all = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    with_default = {
+        *places[len(places) - len(function.__defaults__ or ()) :],
+        *(function.__kwdefaults__ or ()),
+    }
+    required = [name for name in known if name not in with_default and name in annotations]
     kinds: dict[str, Any] = {}
 
     def kind_of(name: str) -> Any:
@@ -113,8 +118,12 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
         if annotation is None or (value is None and str(annotation).endswith("| None")):
             return
         misfit = _misfit(value, kind_of(name))
-        if misfit is not None:
-            raise misfit.error(_owner(cls, function, given), name + path)
+        if misfit is None:
+            return
+        owner = _owner(cls, function, given)
+        if name == rest and _fits_list(value, kind_of(name)):
+            raise misfit.error(owner, name + path, f"Unpack the list: {owner}(*{name}).")
+        raise misfit.error(owner, name + path)
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -124,6 +133,11 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
                 groups = {each: kind_of(each) for each in known if each in annotations}
                 raise _unknown(name, groups, _owner(cls, function, given))
             check(name, value, "", given)
+        if len(args) > len(places) and not rest:
+            groups = {each: kind_of(each) for each in known if each in annotations}
+            raise _by_place(args[len(places)], groups, _owner(cls, function, given))
+        if missing := {name: kind_of(name) for name in required if name not in given}:
+            raise _missing(missing, _owner(cls, function, given))
         if rest:
             for index, value in enumerate(args[len(places) :]):
                 check(rest, value, f"[{index}]", given)
@@ -142,7 +156,7 @@ class _Misfit(NamedTuple):
     def inside(self, path: str) -> _Misfit:
         return _Misfit(self.value, self.kind, path + self.path)
 
-    def error(self, owner: str, name: str) -> ConfigurationError:
+    def error(self, owner: str, name: str, fix: str = "") -> ConfigurationError:
         where = f"{owner}, {name}{self.path}"
         kinds = alternatives(self.kind)
         if (
@@ -163,7 +177,7 @@ class _Misfit(NamedTuple):
             got=_described(self.value, shown=not self.path),
             allowed=self._ours(_in_words(self.kind)),
             where=where,
-            fix=self._ours(self._fix(name + self.path, kinds)),
+            fix=fix or self._ours(self._fix(name + self.path, kinds)),
         )
 
     def _ours(self, text: str) -> str:
@@ -188,12 +202,41 @@ class _Misfit(NamedTuple):
                     return f"Pass {made[meant[0]]} as {name}."
                 if kind in (int, float) and re.fullmatch(r"-?\d+(\.\d+)?", self.value):
                     return f"Pass {_WORDS[kind]} as {name}, without quotes."
+        for kind in kinds:
+            if option := _option_for(self.value, kind):
+                return f"Pass {kind.__name__}({option}=...) as {name}."
         examples = [example for kind in kinds for example in _examples(kind, self.value)]
         return f"Pass {' or '.join(dict.fromkeys(examples))} as {name}."
 
 
 class UnknownArgument(ConfigurationError, TypeError):
-    """A keyword that nothing takes: also Python's own error for it."""
+    """Arguments that no call has, or too few of them: also Python's own error for it."""
+
+
+def _missing(kinds: Mapping[str, Any], owner: str) -> ConfigurationError:
+    """Of arguments that have no default, with an example of each."""
+    examples = {name: _examples(alternatives(kind)[0], None)[0] for name, kind in kinds.items()}
+    passed = ", and ".join(f"{example} as {name}" for name, example in examples.items())
+    error = MISSING_ARGUMENT.error(
+        got="nothing",
+        allowed=", ".join(f"{name}=..." for name in kinds),
+        what=f"required: {', '.join(kinds)}",
+        where=owner,
+        fix=f"Pass {passed}.",
+    )
+    return UnknownArgument(**vars(error))
+
+
+def _by_place(value: Any, kinds: Mapping[str, Any], owner: str) -> ConfigurationError:
+    """Of a value without a name, which may be meant for those that take its kind."""
+    fitting = [name for name, kind in kinds.items() if _misfit(value, kind) is None]
+    error = ARGUMENT_BY_PLACE.error(
+        got=_described(value, shown=False),
+        allowed=", ".join(f"{name}=..." for name in fitting or kinds),
+        where=owner,
+        fix=f"Write its name: {fitting[0]}=..." if len(fitting) == 1 else "",
+    )
+    return UnknownArgument(**vars(error))
 
 
 def _unknown(name: str, groups: Mapping[str, Any], owner: str) -> ConfigurationError:
@@ -205,18 +248,41 @@ def _unknown(name: str, groups: Mapping[str, Any], owner: str) -> ConfigurationE
         for parameter, of in groups.items()
         for kind in alternatives(of)
         if kind in public.values() and name in _options(kind)
-    ] or [each for each, kind in public.items() if name in _options(kind)]
+    ]
+    near = "" if places else did_you_mean(name, groups)
+    if not places and not near:
+        places = [each for each, kind in public.items() if name in _options(kind)]
     error = UNKNOWN_ARGUMENT.error(
         got=name,
         allowed=", ".join(groups) or "values without a keyword",
         where=owner,
-        fix=f"It belongs in {' or '.join(places)}." if places else did_you_mean(name, groups),
+        fix=f"It belongs in {' or '.join(places)}." if places else near,
     )
     return UnknownArgument(**vars(error))
 
 
 def _options(kind: Any) -> Sequence[str]:
     return [field.name for field in fields(kind) if field.init] if is_dataclass(kind) else ()
+
+
+def _option_for(value: Any, kind: Any) -> str:
+    """The only option of a class that takes the value, if the class needs no other."""
+    if not is_dataclass(kind) or not value:
+        return ""
+    taking, needed = set(), set()
+    for field in fields(kind):
+        of = _evaluated(field.type, _module_of(cast(type, kind), field.name))
+        lasting = any(map(_is_duration, alternatives(of)))
+        if field.init and not lasting and _misfit(value, of) is None:
+            taking.add(field.name)
+        if field.init and field.default is MISSING and field.default_factory is MISSING:
+            needed.add(field.name)
+    return taking.pop() if len(taking) == 1 and needed <= taking else ""
+
+
+def _fits_list(value: Any, kind: Any) -> bool:
+    """Whether it is a list of what each of several arguments may be."""
+    return isinstance(value, (list, tuple)) and all(_misfit(item, kind) is None for item in value)
 
 
 def _items_of(kind: Any) -> tuple[Any, ...]:
@@ -236,14 +302,20 @@ def _ready_made(kind: Any) -> dict[str, str]:
     }
 
 
-_INTERFACES = {  # those of several classes, none of which has the name
+_INTERFACES: dict[str, tuple[str, ...]] = {  # those of several classes, none of which has the name
     "IAlarmAction": ("aws_cloudwatch_actions.SnsAction(topic)", "AlarmTopic(...).action"),
     "IConnectable": ("aws_ec2.SecurityGroup(...)", "aws_lambda.Function(...)"),
     "IGrantable": ("aws_iam.Role(...)", "aws_lambda.Function(...)"),
 }
+_INTERFACES |= {  # what has no constructor
+    "Duration": ("Duration.seconds(60)",),
+    "Platform": ("aws_ecr_assets.Platform.LINUX_AMD64",),
+    "Schedule": ("aws_applicationautoscaling.Schedule.cron(...)",),
+    "Size": ("aws_cdk.Size.gibibytes(16)",),
+}
 
 
-def _examples(kind: Any, given: Any) -> Iterable[str]:
+def _examples(kind: Any, given: Any) -> Sequence[str]:
     """Values of the kind, as the docstring of its class or the given text suggests."""
     if items := _items_of(kind):
         written = [example for example in _examples(items[0], given) if example.endswith(")")]
@@ -252,16 +324,44 @@ def _examples(kind: Any, given: Any) -> Iterable[str]:
         return [_in_words(kind)] if kind is not NoneType else []
     name = kind.__name__
     if name in _INTERFACES or (made := _ready_made(kind)):
-        return _INTERFACES.get(name) or made.values()
-    call = rf"\b{name}(?:\.\w+)?\((?:[^()\n]|\([^()\n]*\))*\)"
+        return _INTERFACES.get(name) or list(made.values())
+    call = rf"\b{name}(?:\.(?!none\b)\w+)?\((?:[^()\n]|\([^()\n]*\))*\)"
     if is_dataclass(kind) and (shown := re.search(call, kind.__doc__ or "")):
         return [shown[0]]
+    if _is_ours(kind) and (calls := _calls(kind, given)):
+        return calls
     home = sys.modules[_PACKAGE if _is_ours(kind) else kind.__module__]
     kind = getattr(home, name.removeprefix("I"), kind)
     by = "arn" if str(given).startswith("arn:") else "name|id|lookup"
     makers = [each for each in dir(kind) if re.fullmatch(rf"from_(\w+_)?({by})", each)]
     made_by = makers if isinstance(given, str) and not _is_ours(kind) else []
     return [f"{_name_of(kind)}.{each}(...)" for each in made_by] or [f"{_name_of(kind)}(...)"]
+
+
+def _calls(kind: type, given: Any) -> Sequence[str]:
+    """How a class of ours is made: by what its constructor needs, else by its factories."""
+    if is_dataclass(kind):
+        needed = [
+            f"{field.name}=..."
+            for field in fields(kind)
+            if field.init and field.default is MISSING and field.default_factory is MISSING
+        ]
+        return [f"{kind.__name__}({', '.join(needed)})"] if needed else []
+    if not inspect.isabstract(kind):
+        return []
+    factories = {
+        name: member.__func__.__annotations__
+        for name, member in vars(kind).items()
+        if isinstance(member, (classmethod, staticmethod)) and not name.startswith("_")
+    }
+    of_text = [
+        name
+        for name, annotations in factories.items()
+        if [each for each in annotations.values() if each != kind.__name__] == ["str"]
+    ]
+    if isinstance(given, str) and of_text:
+        return [f'{kind.__name__}.{name}("...")' for name in of_text]
+    return [f"{kind.__name__}.{name}(...)" for name in factories]
 
 
 def _is_ours(kind: type) -> bool:
