@@ -46,7 +46,7 @@ RESULT = {
         "concurrency_per_instance": 11.7,
         "lower_bound": False,
         "how": "a search",
-        "low": 3.5,
+        "low": 3.63,
         "high": 3.8,
         "unsteady": "it drifts",
         "assured": {"tps_per_instance": 3.6, "failures": 0.02, "requests": 145, "when": "at noon"},

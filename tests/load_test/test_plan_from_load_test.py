@@ -65,8 +65,10 @@ def _result(folder: Path, endpoint: str = "sentiment", **changes: Any) -> Path:
     """A real result file whose limit was found by a formula, then changed as the test wants it."""
     report = report_of(limit_plan(SearchPlan(GOAL, 4, instances=1)))
     content = replace(report, target=Target(endpoint, "us-east-1")).to_dict()
-    found = {"tps_per_instance": MEASURED, "confidence": 0.95}
-    content["limit"] |= found | changes.pop("limit", {})
+    found = {"tps_per_instance": MEASURED, "confidence": 0.95} | changes.pop("limit", {})
+    held = {"low": found["tps_per_instance"], "high": None}
+    content["limit"] |= held | {"assured": None} | found
+    content["rate"] = held["low"]
     file = folder / "result.json"
     file.write_text(json.dumps({**content, **changes}), "utf-8")
     return file

@@ -10,17 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from low_latency_endpoint.facts.prices import your_price
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import StepResult
 from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.limit_search import AssuredRate, Limit, limit_so_far
 from low_latency_endpoint.load_test.search.load_testing import run
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import SearchPlan, limit_plan, rate_plan
 from low_latency_endpoint.load_test.search.settings_file import read_found_limit
 from low_latency_endpoint.load_test.search.steps_table import steps_csv
 from low_latency_endpoint.plan.hourly_cost import LoadTestCost
+from low_latency_endpoint.plan.load_test_validity import impossible_limit
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 from tests.refusals import refused
 
@@ -147,6 +151,98 @@ def test_files_that_are_no_limit(tmp_path: Path, content: str | None, code: str)
         )
     with refused(code, where=str(file)):
         read_found_limit(file)
+
+
+#: What a plan would size the fleet by, and no load test finds: by place, the value that cannot be.
+IMPOSSIBLE: list[tuple[str, Any]] = [
+    ("limit.tps_per_instance", 5000.0),
+    ("limit.tps_per_instance", 1.0),
+    ("limit.high", 1.0),
+    ("limit.low", -1.0),
+    ("limit.confidence", 0.0),
+    ("limit.confidence", 0.01),
+    ("limit.confidence", 1.0),
+    ("limit.confirmed", False),
+    ("limit.assured.tps_per_instance", 5000.0),
+    ("limit.assured.requests", 0),
+    ("limit.assured.failures", 1.5),
+    ("limit.assured.confidence", 2.0),
+    ("held", False),
+    ("interrupted", True),
+    ("failure", "killed"),
+    ("ended_at", "2020-01-01T00:00:00+00:00"),
+    ("rate", -5.0),
+    ("rate", 4.0),
+    ("instances", -5),
+    ("instances", 1000),
+    ("latency_target.targets_ms", {"p99": -1.0}),
+    ("latency_target.allowed_errors", 5.0),
+    ("steps.0.completed", -1),
+    ("steps.0.completed", 10**9),
+    ("steps.0.tokens", {"prompt_tokens": 1, "cached_tokens": 9}),
+    ("service_time_ms.quantiles", {"0": 9.0, "0.5": 90.0, "0.9": 1.0, "1": 50.0}),
+    ("service_time_ms.quantiles", {"0": -5.0, "1": 3.0}),
+    ("service_time_ms.quantiles", {"0": 5.0, "0.0": 6.0, "1": 9.0}),
+    ("service_time_ms.quantiles", {"0": 5.0, "nan": 6.0, "1": 9.0}),
+    ("service_time_ms.quantiles", {"0": 5.0, "2": 9.0}),
+    ("service_time_ms", {"samples": [5.0, -1.0]}),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), IMPOSSIBLE, ids=str)
+def test_no_reader_takes_what_no_load_test_finds(tmp_path: Path, place: str, value: Any) -> None:
+    content = found_limit().to_dict()
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(content), "utf-8")
+    read_found_limit(file)
+    *outer, name = place.split(".")
+    inner: Any = content
+    for key in outer:
+        inner = inner[int(key) if isinstance(inner, list) else key]
+    inner[name] = value
+    file.write_text(json.dumps(content), "utf-8")
+    with refused("LLT113"):
+        read_found_limit(file)
+    with refused("LLS123"):
+        read_load_test_result(file)
+
+
+@given(rate=st.floats(1e-6, 1e6), instances=st.integers(1, 300))
+def test_every_rate_makes_a_limit(rate: float, instances: int) -> None:
+    """What is written agrees with itself as a reader wants it, however small it is."""
+    assume(rate / instances > 1e-6)
+    assured = AssuredRate(rate, 0.001, 1, "")
+    limit = Limit(rate, None, instances, None, True, "", assured=assured)
+    assert list(impossible_limit(limit.to_dict())) == []
+
+
+def test_no_limit_is_made_that_a_reader_would_refuse() -> None:
+    limit = found_limit().run.limit
+    assert limit is not None
+    assert limit.rate is not None
+    above = AssuredRate(2 * limit.rate, 0.001, 100, "")
+    changes: list[dict[str, Any]] = [
+        {"confidence": 0.0},
+        {"confirmed": False},
+        {"assured": above},
+        {"assured": replace(above, rate=limit.rate, requests=0)},
+        {"instances": 0},
+    ]
+    for change in changes:
+        with refused("LLT176"):
+            replace(limit, **change)
+
+
+def test_a_stopped_search_is_read_as_a_lower_bound(tmp_path: Path) -> None:
+    report = found_limit()
+    plan = report.run.plan
+    assert plan.search is not None
+    limit = limit_so_far(plan.search, report.run.steps)
+    stopped = replace(report.run, limit=limit, interrupted=True, failure="killed")
+    file = tmp_path / "result.json"
+    file.write_text(replace(report, run=stopped).to_json(), "utf-8")
+    assert read_found_limit(file, accept_lower_bound=True).lower_bound
+    assert read_load_test_result(file).lower_bound
 
 
 def test_a_line_for_each_step() -> None:

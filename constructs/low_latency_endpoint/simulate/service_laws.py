@@ -271,9 +271,9 @@ class Empirical(ServiceLaw):
         for rank in ranks:
             SHARE.check(rank, "probability")
         times = [value for _, value in points]
-        if not never_falls(times):
+        if not never_falls(times) or times[0] <= 0:  # the table may begin with a later one
             raise SAMPLES.error(
-                got=f"quantiles {str(times)[:60]}", allowed="seconds that never decrease"
+                got=f"quantiles {str(times)[:60]}", allowed="seconds above zero that never decrease"
             )
         return cls(tuple(_table(points)), _widest_gap(points))
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import rule
-from ...errors.impossible import falling, out_of_range, refuse
+from ...errors.impossible import out_of_range, refuse
 from ...facts.limits import TPS_PER_INSTANCE
 from ...options.throughput import counted_instances
+from ...plan.load_test_validity import impossible_limit
 from ...report.numbers import readable
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
 from ..engine.failure_causes import cause_of_most, not_the_instances
@@ -82,9 +83,9 @@ class Limit:
 
     def __post_init__(self) -> None:
         rates = {"rate that held": self.rate, "rate that did not": self.broken_rate}
-        refuse(IMPOSSIBLE, "limit", out_of_range({**rates, "instances": self.instances}))
-        refuse(IMPOSSIBLE, "limit", falling(rates))
-        refuse(IMPOSSIBLE, "limit", out_of_range({"confidence": self.confidence}, high=1))
+        refuse(IMPOSSIBLE, "limit", out_of_range(rates))
+        refuse(IMPOSSIBLE, "limit", out_of_range({"instances": self.instances}, low=1))
+        refuse(IMPOSSIBLE, "limit", impossible_limit(self.to_dict()))
 
     @property
     def found(self) -> bool:
@@ -121,8 +122,9 @@ class Limit:
         if not of_all or not math.isfinite(of_all):
             return None
         one = of_all / self.instances
-        unit = 10.0 ** (math.floor(math.log10(one)) - 2)
-        return round(math.floor(one / unit * (1 + 1e-12)) * unit, 9)
+        digits = 2 - math.floor(math.log10(one))
+        unit = 10.0**-digits
+        return round(math.floor(one / unit * (1 + 1e-12)) * unit, digits)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON; ``low`` and ``high`` are requests per second of one instance."""
