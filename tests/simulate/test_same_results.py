@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,8 +28,10 @@ from low_latency_endpoint.simulate import (
     compilation,
     kernels,
     simulate,
+    simulating,
 )
 
+_COMMAND = "import low_latency_endpoint.cli as cli; cli.main()"
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 RISE = Shape("rise", "", ((120.0, 0.2), (1200.0, 1.0), (2400.0, 0.1)))
 
@@ -115,6 +121,53 @@ def test_several_processes_give_the_same() -> None:
         for processes in (1, 2)
     )
     assert one.replications == two.replications
+
+
+@pytest.mark.parametrize(
+    ("asked", "replications", "processors", "started"),
+    [(100_000, 3, 8, 3), (100_000, 8, 2, 2), (4, 8, 64, 4), (100_000, 8, None, 0), (0, 8, 8, 0)],
+)
+def test_no_more_processes_than_work_or_processors(
+    monkeypatch: pytest.MonkeyPatch,
+    asked: int,
+    replications: int,
+    processors: int | None,
+    started: int,
+) -> None:
+    counts: list[int] = []
+
+    def pool(count: int, **more: Any) -> ThreadPoolExecutor:
+        counts.append(count)
+        return ThreadPoolExecutor(1)
+
+    monkeypatch.setattr(simulating, "ProcessPoolExecutor", pool)
+    monkeypatch.setattr("os.cpu_count", lambda: processors)
+    scenario = SCENARIOS["open random"]
+    simulate(scenario, requests=100, replications=replications, processes=asked)
+    assert counts == [started] * bool(started)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="of Linux")
+def test_a_simulation_that_is_ended_leaves_no_process() -> None:
+    """In a second, where what is under way would take minutes."""
+    arguments = ["simulate", "--compare-routing", "--service-time", "40ms", "--tps", "300"]
+    arguments += ["--instances", "5", "--concurrency", "4", "--requests", "2000000"]
+    program = f"import os; os.cpu_count = lambda: 2; {_COMMAND}"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stderr=subprocess.PIPE, text=True
+    ) as process:
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        deadline = time.monotonic() + 60
+        while len(workers := listed.read_text().split()) < 2:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(1.0)  # they have begun
+        process.terminate()
+        _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert [each for each in workers if Path(f"/proc/{each}").exists()] == []
 
 
 def test_a_loop_is_compiled_where_no_folder_can_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:

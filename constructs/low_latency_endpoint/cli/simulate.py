@@ -99,7 +99,7 @@ class SimulationOptions:
     )
     seed: int = option("Random seed. The same seed gives the same result.", 1, metavar="N")
     processes: int | None = option(
-        "Processes on this machine. Default: one per processor.", metavar="N"
+        "Processes on this machine, at most one per processor. Default: that many.", metavar="N"
     )
     price: Prices = None
     json: Json = False

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -390,7 +393,8 @@ def simulate(
     confidence : float
         Of the intervals. By default 0.99.
     processes : int
-        Processes over which replications are spread. By default 1.
+        Processes over which replications are spread, at most one for each replication and for each
+        processor of the machine. By default 1.
     compiled : bool, optional
         Whether numba compiles the loops. By default when it is installed.
 
@@ -451,14 +455,13 @@ def compare(
         for scenario, each in zip(scenarios.values(), lengths, strict=True)
         for number in range(replications)
     ]
-    if processes <= 1:
+    workers = min(processes, len(jobs), os.cpu_count() or 1)
+    if workers <= 1:
         runs = [_replicate(job) for job in jobs]
     else:
         if loops(compiled).compiled:  # compile here, and not in each process
             _replicate((jobs[0][0], _SHORTEST, seed, 0, compiled))
-        with ProcessPoolExecutor(processes) as pool:
-            chunk = max(1, len(jobs) // (4 * processes))
-            runs = list(pool.map(_replicate, jobs, chunksize=chunk))
+        runs = _replicated(jobs, workers)
     return Comparison(
         {
             name: SimulationResult(
@@ -471,6 +474,27 @@ def compare(
             for at, (name, scenario) in enumerate(scenarios.items())
         }
     )
+
+
+def _replicated(jobs: Sequence[Job], workers: int) -> list[Replication]:
+    """The jobs' replications, of processes that end with this call, however it ends."""
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(workers, initializer=_end_when_told) as pool:
+        try:
+            chunk = max(1, len(jobs) // (4 * workers))
+            return list(pool.map(_replicate, jobs, chunksize=chunk))
+        except KeyboardInterrupt:  # the pool would wait for what is under way
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                if worker not in others:
+                    worker.terminate()
+            raise
+
+
+def _end_when_told() -> None:
+    """In a worker: Ctrl-C comes to all processes of a terminal, and the first one ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _replicate(job: Job) -> Replication:
