@@ -152,6 +152,93 @@ SURROUNDINGS: dict[str, dict[str, Any]] = {
     "configuration a folder": {"environment": {"AWS_CONFIG_FILE": "/"}},
     "endpoint that is none": {"environment": {"AWS_ENDPOINT_URL": "::", "AWS_REGION": "us-east-1"}},
 }
+#: Somebody, who would ask a server on this machine that is not there.
+SOMEBODY = {
+    "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+}
+ODD_VARIABLES = [
+    *(
+        ("AWS_ENDPOINT_URL", url)
+        for url in (
+            *("foo", "http://localhost:99999", "localhost:5000x", "http://127.0.0.1:0"),
+            *("http://[::1", "http://127.0.0.1:x", "http://a b", "https://", "ftp://127.0.0.1:9"),
+            *("http://127.0.0.1:9\x7f", "http://\udcff"),
+        )
+    ),
+    *(
+        (name, "x\udcff")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    ),
+    ("AWS_MAX_ATTEMPTS", "x"),
+    ("AWS_RETRY_MODE", "x"),
+]
+#: Lines of a configuration file, or what its credential_process prints.
+ODD_LINES = (
+    "endpoint_url=foo",
+    "metadata_service_timeout=x",
+    "metadata_service_num_attempts=x",
+    "max_attempts=x",
+    "retry_mode=x",
+    "use_fips_endpoint=x",
+    "s3=x",
+    "parameter_validation=x",
+    "defaults_mode=x",
+    "tcp_keepalive=x",
+    "request_min_compression_size_bytes=x",
+    "source_profile=nobody\nrole_arn=x",
+    "credential_process='",
+    "credential_process=/nonexistent",
+)
+ODD_CREDENTIALS = (
+    *("x", "[]", "null", "5", '"x"', "{}", '{"Version": "1"}', '{"Version": 1}'),
+    '{"Version": 1, "AccessKeyId": 5, "SecretAccessKey": "x"}',
+    '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": []}',
+    '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "\\u00ff"}',
+    '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "x", "Expiration": "soon"}',
+    '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "x", "Expiration": 5}',
+    '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "x", "Expiration": "2001-01-01"}',
+    '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "x", "SessionToken": {}}',
+)
+
+
+@pytest.mark.parametrize(("name", "value"), ODD_VARIABLES)
+def test_odd_variables_of_aws(do: Do, name: str, value: str) -> None:
+    found = do("list", environment={**SOMEBODY, name: value})
+    in_order(found)
+    assert found["code"] == 2, found
+    assert "You must specify a region" not in found["err"]
+
+
+@pytest.mark.parametrize("line", ODD_LINES)
+def test_odd_lines_of_aws_configuration(do: Do, tmp_path: Path, line: str) -> None:
+    in_order(do("list", environment=configured(tmp_path, line, {})))
+    anybody = {name: value for name, value in SOMEBODY.items() if "_KEY" in name}
+    in_order(do("list", environment=configured(tmp_path, line, anybody)))
+
+
+@pytest.mark.parametrize("printed", ODD_CREDENTIALS)
+def test_odd_credentials_of_a_process(do: Do, tmp_path: Path, printed: str) -> None:
+    (tmp_path / "printed").write_text(printed)
+    found = do(
+        "list", environment=configured(tmp_path, f"credential_process=cat {tmp_path}/printed", {})
+    )
+    in_order(found)
+    assert found["code"] == 2, found
+
+
+def configured(folder: Path, lines: str, more: dict[str, str]) -> dict[str, str]:
+    """An environment with a configuration file of these lines; services are on this machine."""
+    (folder / "config").write_text(f"[default]\n{lines}\n")
+    return {
+        "AWS_CONFIG_FILE": str(folder / "config"),
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "PATH": os.environ["PATH"],
+        **({} if "endpoint_url" in lines else {"AWS_ENDPOINT_URL": SOMEBODY["AWS_ENDPOINT_URL"]}),
+        **more,
+    }
 
 
 @pytest.mark.parametrize("name", SURROUNDINGS)

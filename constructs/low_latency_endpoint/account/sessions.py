@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -128,12 +129,48 @@ def open_clients(
 ) -> tuple[ClientFactory, str]:
     """A factory of clients, and their region: the first given one, else the profile's."""
     with aws_errors_in_words():
-        session = open_session(profile, region or otherwise)
+        with _surroundings():
+            session = open_session(profile, region or otherwise)
         if session.region_name is None:
             raise NoRegionError
         validate_region_name(session.region_name)
     configuration = client_config()
-    return (lambda service: session.client(service, config=configuration), str(session.region_name))
+
+    def client_of(service: str) -> Any:
+        with _surroundings():
+            client = session.client(service, config=configuration)
+            _check_use(session, client)
+        return client
+
+    return client_of, str(session.region_name)
+
+
+def _check_use(session: Any, client: Any) -> None:
+    """Raise where no request could be signed with these credentials, or sent to this URL."""
+    if urlsplit(client.meta.endpoint_url).port == 0:
+        raise ValueError(f"no server has port 0: {client.meta.endpoint_url}")
+    credentials = session.get_credentials()
+    if credentials is None:
+        return
+    if not all(part.isascii() for part in credentials.get_frozen_credentials() if part):
+        raise ValueError("credentials with characters that none of AWS's have")
+
+
+@contextmanager
+def _surroundings() -> Iterator[None]:
+    """``LLA102`` where botocore stumbles over variables, files or a process: around its code alone."""
+    try:
+        yield
+    except BotoCoreError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CREDENTIALS.error(
+            got=f"botocore cannot use what is set here: {type(error).__name__}: {error}",
+            allowed="AWS_ variables, AWS's configuration files and a credential_process as botocore "
+            "documents them",
+            fix="`aws configure list` shows what is set, and where. Look at AWS_ENDPOINT_URL, and at "
+            "the profile in ~/.aws/config.",
+        ) from error
 
 
 def error_code(error: ClientError) -> str:
