@@ -7,13 +7,16 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
+from local_sagemaker.cli import app as local_sagemaker
 from low_latency_endpoint import __version__
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.errors import ConfigurationError
@@ -212,6 +215,47 @@ def test_usage_errors(low_latency: Run, arguments: list[str]) -> None:
 def test_what_is_typed_acts_nowhere(low_latency: Run, arguments: list[str]) -> None:
     done = low_latency(*arguments)
     assert done.returncode == 2
+    assert acting(done.stdout) == acting(done.stderr) == []
+    assert "Traceback" not in done.stderr
+
+
+def _all_commands() -> Iterator[tuple[list[str], Any]]:
+    """Each command, with the words that call it: of both command lines."""
+    group: Any = get_command(app)
+    yield from (([name], command) for name, command in group.commands.items())
+    inner: Any = get_command(local_sagemaker)
+    yield ["local-aws"], inner
+    yield from ((["local-aws", name], command) for name, command in inner.commands.items())
+
+
+def _with_values(command: Any) -> list[str]:
+    return [one.opts[0] for one in command.params if one.opts[0][0] == "-" and not one.is_flag]
+
+
+ODD_LINES = [
+    *([*words, f"--{HOSTILE_NAME}"] for words, _ in _all_commands()),
+    *([*words, HOSTILE_NAME, "--none"] for words, _ in _all_commands()),
+    *(
+        [*words, name, HOSTILE_NAME]
+        for words, command in _all_commands()
+        for name in _with_values(command)
+        if words == ["local-aws"]
+    ),
+    ["local-aws", HOSTILE_NAME],
+    ["local-aws", "add-image", HOSTILE_NAME],
+    ["local-aws", "add-model-server", HOSTILE_NAME],
+    ["local-aws", "add-model-server", f"{HOSTILE_NAME}=simulated"],
+]
+
+
+@pytest.mark.parametrize("arguments", ODD_LINES, ids=lambda line: " ".join(line)[:40])
+def test_what_is_typed_acts_in_no_command(
+    low_latency: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:9/{HOSTILE_NAME}")
+    done = low_latency(*arguments)
+    assert done.returncode == 2
+    assert done.stderr
     assert acting(done.stdout) == acting(done.stderr) == []
     assert "Traceback" not in done.stderr
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from .output import say
+
 
 def local_aws(context: typer.Context) -> None:
     """Run a local AWS until Ctrl-C; nothing leaves this machine.
@@ -20,6 +22,9 @@ def local_aws(context: typer.Context) -> None:
       low-latency local-aws add-image \\
         123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
     """
-    from local_sagemaker.cli import app as local_sagemaker
+    from local_sagemaker import cli
 
-    local_sagemaker(context.args, prog_name="low-latency local-aws")
+    cli.say = say
+    # Its usage errors are raised, to be printed as those of all commands are.
+    code = cli.app(context.args, prog_name="low-latency local-aws", standalone_mode=False)
+    raise typer.Exit(code or 0)

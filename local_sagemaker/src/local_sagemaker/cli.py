@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +24,8 @@ _SERVER = (
     "script with SageMaker's model_fn, or a JSON file."
 )
 
+say: Callable[..., None] = typer.echo
+"""How texts are printed; a command line that has this one within it may print in its own way."""
 
 app = typer.Typer(
     name="local-sagemaker",
@@ -40,7 +42,7 @@ def main() -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"local-sagemaker {__version__}")
+        say(f"local-sagemaker {__version__}")
         raise typer.Exit
 
 
@@ -115,7 +117,7 @@ def serve(
     if context.invoked_subcommand is not None:
         return
 
-    typer.echo("# Starting", err=True)
+    say("# Starting", err=True)
     with _explained():
         from .images import check_image
         from .model_servers import parse_model_server
@@ -139,7 +141,7 @@ def serve(
                 _stopped_by_signals(), region, port, options, partial(_announce, image or ())
             )
         except LocalAwsError as error:
-            typer.echo(str(error), err=True)
+            say(str(error), err=True)
             raise typer.Exit(2) from None
 
 
@@ -148,11 +150,11 @@ def _announce(images: Sequence[str], aws: LocalAws) -> None:
     for uri in images:
         aws.add_image(uri)
     for name, value in aws.exports().items():
-        typer.echo(f"export {name}={shlex.quote(value)}")
+        say(f"export {name}={shlex.quote(value)}")
     zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
     for zone in sorted(zone["ZoneId"] for zone in zones):
-        typer.echo(f"# Callers in {zone}: {aws.runtime_url(zone)}", err=True)
-    typer.echo(
+        say(f"# Callers in {zone}: {aws.runtime_url(zone)}", err=True)
+    say(
         f"# Serving at {aws.url}, log in {aws.log_path}, what model servers write in "
         f"{aws.model_server_folder}; Ctrl-C stops it and forgets everything.",
         err=True,
@@ -190,11 +192,11 @@ def add_model_server(
             servers = dict(parse_model_server(one) for one in model_server)
         with _running() as aws:
             told = aws.add_model_servers(servers)
-    typer.echo(f"New instances with {', '.join(servers)} have this model server.", err=True)
+    say(f"New instances with {', '.join(servers)} have this model server.", err=True)
     for name in told["changed"]:
-        typer.echo(f"{name} has it from now on.", err=True)
+        say(f"{name} has it from now on.", err=True)
     for name in told["kept"]:
-        typer.echo(
+        say(
             f"{name} keeps what runs until its instances are replaced: update the endpoint to "
             "another configuration, or create it anew.",
             err=True,
@@ -232,7 +234,7 @@ def _running() -> Iterator[LocalAws]:
         with LocalAws.of_environment() as aws:
             yield aws
     except LocalAwsError as error:
-        typer.echo(str(error), err=True)
+        say(str(error), err=True)
         raise typer.Exit(2) from None
 
 
@@ -252,7 +254,7 @@ def _explained() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "moto").partition(".")[0]
-        typer.echo(
+        say(
             f"The local AWS needs {package}, which its wheel brings: install it with its dependencies",
             err=True,
         )
