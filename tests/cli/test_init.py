@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import tomllib
@@ -261,6 +262,40 @@ def test_credentials_tell_account_region_and_zones(run: Run, aws: LocalAws) -> N
     assert list(settings.client_zones.zones) == sorted(each["ZoneId"] for each in zones)[:2]
     # Nobody said that the callers run there.
     assert "not said: the region's first two" in Path("endpoint.yaml").read_text()
+
+
+ODD_KINDS: dict[str, Callable[[Path], object]] = {
+    "dangling link": lambda path: path.symlink_to("/nonexistent"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "link to a folder": lambda path: path.symlink_to(path.parents[2] / "elsewhere"),
+    "link to an unending device": lambda path: path.symlink_to("/dev/zero"),
+    "pipe": os.mkfifo,
+    "folder": Path.mkdir,
+    "empty file": Path.touch,
+    "large file": lambda path: path.write_bytes(b" " * (2 << 20)),
+    "binary file": lambda path: path.write_bytes(b"\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_KINDS)
+@pytest.mark.parametrize("name", sorted({*FILES, "tests"}))
+def test_nothing_is_written_where_something_odd_is(
+    run: Run, tmp_path: Path, name: str, kind: str
+) -> None:
+    """Of each file that would be written, and of their folder, there is one of each kind already."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    folder = tmp_path / "a" / "folder"
+    (folder / name).parent.mkdir(parents=True)
+    ODD_KINDS[kind](folder / name)
+    before = written(folder)
+    status, _, err = run("init", str(folder), "--model-data", ARCHIVE, *NEW_VPC)
+    assert "Traceback" not in err
+    assert not list(elsewhere.iterdir())
+    is_folder_of_ours = (name, kind) == ("tests", "folder")
+    assert status == (0 if name == "endpoint.schema.json" or is_folder_of_ours else 2), err
+    if status:
+        assert written(folder) == before
 
 
 def test_an_existing_vpcs_private_subnets_are_found_with_their_zones(

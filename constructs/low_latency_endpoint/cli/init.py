@@ -210,6 +210,8 @@ _NEW = {
 }
 _SCHEMA = "endpoint.schema.json"
 """What the first line of a settings file names, for editors."""
+_MOST_BYTES = 1 << 20
+"""Of a ``cdk.json``; the CDK's own, with all its feature flags, has some thousand."""
 _BEFORE_PIN = ("LLE343", "LLE344")
 """What is wrong with the model of the Hub until low-latency pin has run."""
 
@@ -217,10 +219,16 @@ _BEFORE_PIN = ("LLE343", "LLE344")
 def has_app(folder: Path) -> bool:
     """Whether a ``cdk.json`` is there, of an app in Python."""
     path = folder / "cdk.json"
-    if not path.exists():
+    if not os.path.lexists(path):
         return False
+    if not path.is_file():  # a pipe would have its reader wait, and a device does not end
+        raise typer.BadParameter(f"{path} is no file; nothing was written")
+    with path.open("rb") as file:
+        text = file.read(_MOST_BYTES + 1)
+    if len(text) > _MOST_BYTES:
+        raise typer.BadParameter(f"{path} has more than {_MOST_BYTES:,} bytes; nothing was written")
     try:
-        content = json_value(path.read_text(encoding="utf-8"), {"app?": str})
+        content = json_value(text, {"app?": str})
     except ValueError as problem:
         raise typer.BadParameter(f"{path} is no JSON of the CDK: {problem}") from None
     command = content.get("app", "")
@@ -243,7 +251,14 @@ def check_room(folder: Path, settings: str, app: bool) -> None:
     """Refuse before anything is written, where a file would be overwritten."""
     if Path(settings).name != settings or not settings.endswith((".yaml", ".yml")):
         raise typer.BadParameter("--settings is a name such as endpoint.yaml, without a folder")
-    there = [name for name in (settings, *_files(settings, app)) if (folder / name).exists()]
+    files = (settings, *_files(settings, app))
+    for parent in {(folder / name).parent for name in files} - {folder}:
+        if os.path.lexists(parent) and (parent.is_symlink() or not parent.is_dir()):
+            raise typer.BadParameter(
+                f"{parent} is a link, or no folder; nothing was written. Start the app in a folder "
+                "of its own: low-latency init serving"
+            )
+    there = [name for name in files if os.path.lexists(folder / name)]
     if there:
         hint = " --settings names another file" if settings in there and app else ""
         raise typer.BadParameter(
@@ -274,7 +289,7 @@ def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator
     contents = {settings: text} | {
         name: _filled(source, values) for name, source in _files(settings, app).items()
     }
-    if not (folder / _SCHEMA).exists():  # another settings file of the folder has brought it
+    if not os.path.lexists(folder / _SCHEMA):  # another settings file of the folder has brought it
         contents[_SCHEMA] = f"{schema_text()}\n"
     for name, content in contents.items():
         path = folder / name
@@ -282,7 +297,7 @@ def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
         yield path
-    if (wheel := _wheel()).exists() and not (folder / wheel.name).exists():
+    if (wheel := _wheel()).exists() and not os.path.lexists(folder / wheel.name):
         yield Path(shutil.copy(wheel, folder))
 
 
