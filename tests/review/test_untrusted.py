@@ -212,7 +212,7 @@ def test_no_code_of_the_pull_request_is_run(
             "sitecustomize.py": python,
             "yaml.py": python,
             "low_latency_endpoint/__init__.py": python,
-            ".gitattributes": "* filter=evil diff=evil export-subst\n",
+            ".gitattributes": "* diff=evil export-subst\nother filter=evil\n",
             ".gitconfig": f'[filter "evil"]\n\tsmudge = touch {owned}\n',
             ".githooks/post-checkout": f"#!/bin/sh\ntouch {owned}\n",
         }
@@ -240,9 +240,10 @@ def test_attributes_of_one_side_do_not_apply_to_the_other(check: Check, checkout
             ".gitattributes": "endpoint.yaml text working-tree-encoding=ISO-8859-1\n",
         }
     )
-    for against in (base, f"{base}...{head}"):
-        answer = check(against, "--fail-on", "deletion")
-        assert (answer.code, "whoever invokes it fails" in answer.out) == (1, True)
+    answer = check(base, "--fail-on", "deletion")
+    assert (answer.code, "whoever invokes it fails" in answer.out) == (1, True)
+    assert check(f"{base}...{head}").err.startswith("LLE998: ")  # a checkout has other bytes
+    assert check(f"{head}...{base}").code == 0  # the former side's own has none
 
 
 def tree_with(checkout: Checkout, entries: str) -> str:
