@@ -182,6 +182,24 @@ def test_the_same_endpoint_name_twice() -> None:
     assert problems(text) == [(4, "LLE931")]
 
 
+@pytest.mark.parametrize(
+    ("shared", "endpoint", "fix"),
+    [
+        ({}, {"alarm_topic_arn": "a"}, "It belongs at the top level."),
+        ({"endpoint_name": "fraud"}, {}, "It belongs under endpoints.<name>."),
+        ({}, {"peak_tps": "4"}, "It belongs under endpoints.<name>.throughput."),
+        ({}, {"name": "fraud"}, "Did you mean variant_name or endpoint_name?"),
+        ({}, {"containers": "{image: {uri: a/b:1}}"}, "Write a list, even of one, such as [{"),
+        ({"region": "us-east1"}, {}, "Write a region's code such as us-east-1."),
+        ({"alarm_topic_arn": "on-call"}, {}, "Write an ARN such as arn:aws:sns:"),
+        ({}, {"routing": "LEAST_OUTSTANDING_REQUESTS"}, "Did you mean least_outstanding_requests?"),
+    ],
+)
+def test_the_fix_says_where_or_what(shared: Lines, endpoint: Lines, fix: str) -> None:
+    [(_, error)] = mistakes(text_of(shared, endpoint))
+    assert error.fix.startswith(fix)
+
+
 def test_what_only_the_plan_refuses_has_its_line_too() -> None:
     """A GPU image on a CPU type breaks a planning rule, not a limit of one setting."""
     gpu = "{dlc: {repository: pytorch-inference, tag: 2.6.0-gpu-py312-cu124-ubuntu22.04}}"

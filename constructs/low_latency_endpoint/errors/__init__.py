@@ -108,8 +108,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = {re.sub(r"[-_]", "", each).lower(): each for each in known if each != name}
     close = get_close_matches(re.sub(r"[-_]", "", name).lower(), near, n=1)
     longer = [each for each in near.values() if each.endswith(f"_{name}")]
-    meant = near[close[0]] if close else longer[0] if len(longer) == 1 else ""
-    return f"Did you mean {visible(meant)}?" if meant else ""
+    meant = [near[close[0]]] if close else longer if len(longer) <= 2 else []
+    return f"Did you mean {' or '.join(map(visible, meant))}?" if meant else ""
 
 
 def _text_of(value: object) -> str:

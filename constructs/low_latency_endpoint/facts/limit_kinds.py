@@ -228,14 +228,14 @@ def text_form(
     *,
     max_length: int | None = None,
     source: str = "",
-    fix: str = USE_AN_ALLOWED_VALUE,
+    fix: str = "",
     unicode: bool = False,
     prefix: str = "",
     bare: str = ".+",
     has_home: bool = False,
 ) -> Pattern:
     """A form of text with the rule that it states."""
-    made = rule(code, f"{name} is not valid", fix=fix, source=source)
+    made = rule(code, f"{name} is not valid", fix=fix or f"Write {form}.", source=source)
     return Pattern(made, name, regex, form, max_length, unicode, prefix, bare, has_home)
 
 

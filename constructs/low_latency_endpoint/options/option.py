@@ -425,7 +425,7 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
                 _default(each),
                 group,
                 option,
-                Lasting in _parts_of(kind),
+                Lasting in parts_of(kind),
                 tuple(note for note in notes if not isinstance(note, Option)),
             )
         )
@@ -481,9 +481,7 @@ def first_paragraph(text: str) -> str:
 
 def groups_in(kind: Any) -> list[type[Options]]:
     """The groups of options of which a kind is made."""
-    return [
-        part for part in _parts_of(kind) if isinstance(part, type) and issubclass(part, Options)
-    ]
+    return [part for part in parts_of(kind) if isinstance(part, type) and issubclass(part, Options)]
 
 
 def alternatives(kind: Any) -> tuple[Any, ...]:
@@ -491,9 +489,9 @@ def alternatives(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def _parts_of(kind: Any) -> list[Any]:
+def parts_of(kind: Any) -> list[Any]:
     """A kind, and all of which it is made."""
-    return [kind, *(below for part in get_args(kind) for below in _parts_of(part))]
+    return [kind, *(below for part in get_args(kind) for below in parts_of(part))]
 
 
 def _kind_of(group: type, name: str) -> Any:

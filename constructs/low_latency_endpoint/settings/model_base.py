@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from pydantic import (
@@ -17,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from ..errors import MOST_SHOWN, ConfigurationError, ErrorRule, did_you_mean
 from ..errors.findings import Finding, Place, finding, shown
-from ..options.option import Options, first_paragraph, read, texts_of
+from ..options.option import Options, first_paragraph, options_of, parts_of, read, texts_of
 from ..options.rules import MISSING_SETTING, NOT_A_CHOICE, UNKNOWN_SETTING, WRONG_KIND
 
 
@@ -55,6 +56,7 @@ _KINDS = {  # pydantic's error types and the kind of value that each asks for
     "model_attributes_type": "a mapping of keys to values",
 }
 _MOST_SUGGESTIONS = MOST_SHOWN  # comparing names takes its time, and no more of them are shown
+_DEEPEST = 4  # groups inside of groups
 _SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 
 
@@ -228,6 +230,10 @@ def _translated(
     if kind.startswith("bool") and isinstance(got, str):
         switch = _SWITCHES.get(got.lower())
         fix = f"Write {switch}." if switch else "Write true or false, without quotes."
+    elif kind in ("tuple_type", "list_type"):
+        examples = field.examples if field and len(place) == 1 else []
+        such = f", such as {_inline(examples[0])}" if examples else ""
+        fix = f"Write a list, even of one{such}: begin each entry with '- '."
     elif kind == "string_type" and isinstance(got, bool):
         fix = f'Put it in quotes: "{shown(got)}".'
     elif kind in ("int_type", "float_type"):
@@ -243,9 +249,38 @@ def _translated(
 
 def _unknown(cls: type[SettingsModel], name: str, suggest: bool) -> ConfigurationError:
     known = [str(cls.key_of(option)) for option in cls.model_fields]
-    return UNKNOWN_SETTING.error(
-        got=shown(name), allowed=", ".join(known), fix=did_you_mean(name, known) if suggest else ""
-    )
+    fix = (_place_elsewhere(name) or did_you_mean(name, known)) if suggest else ""
+    return UNKNOWN_SETTING.error(got=shown(name), allowed=", ".join(known), fix=fix)
+
+
+def _place_elsewhere(name: str) -> str:
+    """Where the file has the key, if in one or two places; an indentation may put it elsewhere."""
+    places = _places_of_keys().get(name, [])
+    if not 1 <= len(places) <= 2:
+        return ""
+    return f"It belongs {' or '.join(places)}. Correct the indentation, or move the line."
+
+
+@cache
+def _places_of_keys() -> dict[str, list[str]]:
+    """Each key of the file, and in words what it stands under."""
+    [whole] = [group for group in Options.__subclasses__() if group.__name__ == "Settings"]
+    places: dict[str, list[str]] = {}
+    groups: list[tuple[tuple[str, ...], type[Options]]] = [((), whole)]
+    for path, group in groups:  # grows
+        under = f"under {'.'.join(path)}" if path else "at the top level"
+        for option in options_of(group):
+            if option.option is None:
+                continue
+            places.setdefault(option.name, []).append(under)
+            inner = [part for part in parts_of(option.kind) if _is_group(part)]
+            below = "endpoints.<name>" if option.name == "endpoints" else option.name
+            groups += [((*path, below), part) for part in inner if len(path) < _DEEPEST]
+    return {name: list(dict.fromkeys(under)) for name, under in places.items()}
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Options)
 
 
 def _as_mapping(cls: type[SettingsModel], given: Any) -> str:
