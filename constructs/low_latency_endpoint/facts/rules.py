@@ -590,16 +590,6 @@ UNKNOWN_ARGUMENT = rule(
     "no argument has this name",
     fix="Use an allowed name, such as endpoint_name of EndpointOptions, not name.",
 )
-MISSING_ARGUMENT = rule(
-    "LLE812",
-    "a required argument is missing",
-    fix="Pass it by its name, such as instance_type='ml.m5.xlarge'.",
-)
-ARGUMENT_BY_PLACE = rule(
-    "LLE813",
-    "an argument is given without its name",
-    fix="Write its name, such as Container(image=...).",
-)
 SCHEDULE_BESIDE_PEAKS = rule(
     "LLE646",
     "a schedule is stated beside peaks at set times, from which one follows",

@@ -27,13 +27,23 @@ from ..errors import ConfigurationError, did_you_mean, rule
 from ..facts.durations import DURATION, DURATION_KINDS
 from ..facts.limit_kinds import Choice
 from ..facts.limits import limits
-from ..facts.rules import ARGUMENT_BY_PLACE, ARGUMENT_KIND, MISSING_ARGUMENT, UNKNOWN_ARGUMENT
+from ..facts.rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
 from .option import alternatives, evaluated
 
 OPTIONS = rule(
     "LLE360",
     "options are given as a mapping",
     fix="Write the options' class with keywords instead.",
+)
+MISSING_ARGUMENT = rule(
+    "LLE812",
+    "a required argument is missing",
+    fix="Pass it by its name, such as instance_type='ml.m5.xlarge'.",
+)
+ARGUMENT_BY_PLACE = rule(
+    "LLE813",
+    "an argument is given without its name",
+    fix="Write its name, such as Container(image=...).",
 )
 
 _Class = TypeVar("_Class", bound=type)
