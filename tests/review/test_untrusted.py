@@ -201,9 +201,11 @@ def test_what_other_steps_of_the_job_wrote_is_not_read(check: Check, checkout: C
     assert SECRET not in answer.out
 
 
+@pytest.mark.parametrize(("filtered", "code"), [("other", 0), ("*", 2)])
 def test_no_code_of_the_pull_request_is_run(
-    check: Check, checkout: Checkout, tmp_path: Path
+    check: Check, checkout: Checkout, tmp_path: Path, filtered: str, code: int
 ) -> None:
+    """A filter on what is read is refused, with what a checkout would run for it not run."""
     owned = tmp_path / "owned"
     python = f"open({str(owned)!r}, 'w')\n"
     base, head = checkout.pull_request(
@@ -212,12 +214,12 @@ def test_no_code_of_the_pull_request_is_run(
             "sitecustomize.py": python,
             "yaml.py": python,
             "low_latency_endpoint/__init__.py": python,
-            ".gitattributes": "* diff=evil export-subst\nother filter=evil\n",
+            ".gitattributes": f"* diff=evil export-subst\n{filtered} filter=evil\n",
             ".gitconfig": f'[filter "evil"]\n\tsmudge = touch {owned}\n',
             ".githooks/post-checkout": f"#!/bin/sh\ntouch {owned}\n",
         }
     )
-    assert check(f"{base}...{head}").code == 0
+    assert check(f"{base}...{head}").code == code
     assert not owned.exists()
 
 
