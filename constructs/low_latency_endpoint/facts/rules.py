@@ -44,13 +44,6 @@ SUBNET_NOT_IN_VPC = rule(
     fix="Name a subnet of vpc_id. If the subnet is new, run `cdk context --clear` first.",
     source="/cdk/v2/guide/context.html",
 )
-VPC_NOT_LOOKED_UP = rule(
-    "LLE160",
-    "the VPC was not looked up yet",
-    fix="Run `npx cdk synth` with credentials of the account, and commit cdk.context.json: after "
-    "that nobody needs credentials to synthesise.",
-    source="/cdk/v2/guide/context.html",
-)
 FLEETS_SHARE_SUBNETS = rule(
     "LLE157",
     "the subnets are too small for the fleets of all their endpoints",
