@@ -30,10 +30,16 @@ from low_latency_endpoint.report.visible import visible, visible_lines
 ROOT = Path(__file__).parents[2]
 KINDS = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 COMMANDS = ["::set-output name=verdict::passed", "::add-mask::e", "##[add-mask]e", "##vso[task.x]"]
+#: Letters, marks and symbols of which nothing is seen: the first and last of each of Unicode's ranges
+#: (DerivedCoreProperties.txt, Default_Ignorable_Code_Point), and two that are drawn blank.
+UNSEEN = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180d\u180f\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef"
+    "\u2800\U0001d159"
+)
 #: One of each kind that is known for what it does, and commands of runners at each place of a line.
 HOSTILE = (
     "\x1b[31mred\x07\x08\x00\x7f\x9b31m\r\x85 \u202eevil\u2066\u2069\u200e \u2028x\u2029y \ud800 \ue000"
-    "\U000e0041\ufeff\u00ad" + "".join(f"\n{command}\na {command}" for command in COMMANDS)
+    "\U000e0041\ufeff\u00ad" + UNSEEN + "".join(f"\n{command}\na {command}" for command in COMMANDS)
 )
 
 
@@ -45,7 +51,8 @@ def acting(text: str, but: str = "\n") -> list[str]:
     found = [
         f"U+{ord(character):04X}"
         for character in text
-        if character not in but and unicodedata.category(character) in KINDS
+        if character not in but
+        and (unicodedata.category(character) in KINDS or character in UNSEEN)
     ]
     for line in re.split(r"[\n\r\v\f\x85\u2028\u2029]", text):
         if re.match(r"::[\w-]+( .*)?::", line.strip()) or re.search(r"##\w*\[", line):
@@ -57,7 +64,7 @@ def test_the_oracle_sees_what_it_is_for() -> None:
     assert len(acting(HOSTILE)) > 20
 
 
-@given(st.text(st.characters(categories=["Cc", "Cf", "Cs", "Co", "Zl", "Zp", "L", "P", "S"])))
+@given(st.text(st.characters(categories=[*KINDS, "L", "M", "P", "S"]) | st.sampled_from(UNSEEN)))
 def test_a_text_is_one_line_in_which_nothing_acts(text: str) -> None:
     assert acting(visible(text), but="") == []
     assert acting(visible_lines(text), but="\n\t") == []
@@ -73,6 +80,11 @@ def test_no_width_of_a_terminal_makes_a_command(command: str, before: str, width
 
 def test_a_name_that_was_perhaps_meant_is_one_line() -> None:
     assert did_you_mean("endpont.yaml", ["endpoint.yaml\n"]) == "Did you mean endpoint.yaml\\n?"
+
+
+def test_what_is_not_seen_is_spelt_out() -> None:
+    """The variation of an emoji too: two names that look alike are told apart."""
+    assert visible("a\ufe0f\u3164\U000e0100") == "a\\ufe0f\\u3164\\udb40\\udd00"
 
 
 def test_what_people_write_stays() -> None:

@@ -1,9 +1,9 @@
 """Text of others in which nothing acts: on a terminal, on a reader's eye, or on a runner of jobs.
 
 What files, file names, accounts and containers say is shown, but is data. A character that moves a
-cursor, ends a line, hides, or turns others round is spelt out; so is what the runners of GitHub and
-Azure Pipelines take for a command wherever it is printed. It is spelt as in JSON, so that the same
-holds for the JSON that we write.
+cursor, ends a line, hides, is drawn blank, or turns others round is spelt out; so is what the runners
+of GitHub and Azure Pipelines take for a command wherever it is printed. It is spelt as in JSON, so
+that the same holds for the JSON that we write.
 """
 
 from __future__ import annotations
@@ -12,6 +12,15 @@ import re
 import unicodedata
 
 _ACTING = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+#: Unicode's Default_Ignorable_Code_Point, what hides in letters and marks among it: fillers of
+#: Hangul, the variation of an emoji too; and of what is drawn blank a Braille pattern and a note.
+#: Source: unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt
+_HIDDEN = re.compile(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    r"\u2800\U0001d159]"
+)
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 #: Source: github.com/actions/runner, ActionCommand.cs and ActionCommandManager.cs: ``::name`` begins
 #: a command at the begin of a line, which a terminal's width may make of any place; ``##[name`` does
@@ -30,7 +39,7 @@ def visible(text: str) -> str:
     >>> print(visible("a\x1b[31m\n::set-output name=a::b"))
     a\u001b[31m\n:\u003aset-output name=a::b
     """
-    if not text.isprintable():
+    if not text.isprintable() or _HIDDEN.search(text):
         text = "".join(map(_spelt, text))
     return _COMMAND.sub(lambda command: _units(command[0]), text)
 
@@ -50,7 +59,8 @@ def visible_lines(text: str) -> str:
 def _spelt(character: str) -> str:
     if character in _SHORT:
         return _SHORT[character]
-    return _units(character) if unicodedata.category(character) in _ACTING else character
+    acts = unicodedata.category(character) in _ACTING or _HIDDEN.match(character)
+    return _units(character) if acts else character
 
 
 def _units(character: str) -> str:
