@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from low_latency_endpoint.errors.given_files import NUMBER, json_value
+from low_latency_endpoint.errors.given_files import MOST_MARKS, NUMBER, json_value
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
 JSON = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
@@ -39,11 +40,29 @@ def test_json_that_machines_can_use_is_read_as_it_is(value: Any) -> None:
         ('{"\\ud800": 1}', "half of a character"),
         ('{"a": 1, "a": 2}', 'the name "a" stands twice'),
         (b"\xff\xfa", "no whole JSON: .*decode"),
+        pytest.param("[" + "{}," * 2_000_001 + "{}]", "more than 4,000,000 brackets", id="objects"),
+        pytest.param(
+            b"[" + b"1," * 4_000_001 + b"1]", "more than 4,000,000 brackets", id="numbers"
+        ),
     ],
 )
 def test_what_no_program_can_use_is_told(text: str | bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says.replace("(", r"\(")):
         json_value(text)
+
+
+@pytest.mark.parametrize(
+    "value", ["1", "1.5", '""', '"é"', "{}", "[]", '{"a":1}', '{"a":{}}', "[[[]]]", '[1,"a"]']
+)
+def test_memory_follows_what_is_counted(value: str) -> None:
+    """So that no file of few bytes takes a laptop's memory."""
+    text = "[" + ",".join([value] * 20_000) + "]"
+    marks = sum(map(text.count, "{[,"))
+    tracemalloc.start()
+    json_value(text)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most / marks * MOST_MARKS < 1e9
 
 
 @pytest.mark.parametrize(

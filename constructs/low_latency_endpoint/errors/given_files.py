@@ -22,6 +22,9 @@ from . import ErrorRule, shortened
 
 MOST_BYTES = 256 * 1024 * 1024
 """Of a file: a day of single requests is smaller, and what is larger fills a laptop's memory."""
+MOST_MARKS = 4_000_000
+"""Of JSON, what begins a value or parts two. Each is up to 200 bytes of memory, whatever it is in a
+file. A day's load test with a line each second has 1.3 million, a million requests' tokens two."""
 DEEPEST = 100
 NUMBER = (int, float)
 _LONGEST_SHOWN = 60
@@ -66,8 +69,11 @@ def json_value(text: str | bytes, kind: Any = object) -> Any:
     ------
     ValueError
         In words: no JSON, a number that no machine has, a name twice, a surrogate without its other
-        half, more than a hundred levels, or another kind than is needed.
+        half, more than a hundred levels, too many values, or another kind than is needed.
     """
+    marks = ("{", "[", ",") if isinstance(text, str) else (b"{", b"[", b",")
+    if sum(map(text.count, marks)) > MOST_MARKS:  # type: ignore[arg-type]
+        raise ValueError(f"more than {MOST_MARKS:,} brackets and commas")
     try:
         value = json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
     except RecursionError:
