@@ -288,6 +288,43 @@ class TestWaiting:
             assert answer.startswith(b"HTTP/1.1 200 ")
             assert [one.recv(1) for one in many[:41]] == [b""] * 41
 
+    @pytest.mark.parametrize(
+        "begun",
+        [b"P", b"POST / HTTP/1.1\r\n", b"POST / HTTP/1.1\r\nHost: localhost\r\nA: b", b"\r\n"],
+        ids=["a byte", "a line", "half a head", "an empty line"],
+    )
+    @pytest.mark.parametrize("rest", [False, True], ids=["head", "body"])
+    def test_half_requests_beyond_the_limit_give_way(self, begun: bytes, rest: bool):
+        limits = Limits(most_connections=20, rest_seconds=0.5)
+        with contextlib.ExitStack() as stack, listening(Echo(), limits=limits) as listener:
+            place = ("127.0.0.1", listener.port)
+            if rest:
+                begun = post(listener.port, "Content-Length: 9", body=begun[:8])
+            many = [
+                stack.enter_context(socket.create_connection(place, timeout=PATIENCE))
+                for _ in range(60)
+            ]
+            for one in many:
+                one.sendall(begun)
+            time.sleep(0.6)
+            answer = received(listener.port, post(listener.port, "Connection: close"))
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            assert [one.recv(1) for one in many[:30]] == [b""] * 30
+
+    def test_half_requests_that_hold_all_files_give_way(self):
+        limits = Limits(most_files=8, rest_seconds=0.5)
+        with contextlib.ExitStack() as stack, listening(Echo(), limits=limits) as listener:
+            place = ("127.0.0.1", listener.port)
+            held = [
+                stack.enter_context(socket.create_connection(place, timeout=PATIENCE))
+                for _ in range(20)
+            ]
+            for one in held:
+                one.sendall(b"P")
+            time.sleep(0.6)
+            listener.make_room()
+            assert held[0].recv(1) == b""
+
     def test_a_request_beyond_the_busy_connections_is_told_so(self):
         async def busy(request: Request, connection: Connection) -> None:
             if request.body:

@@ -128,7 +128,7 @@ class Limits:
     chunked: bool = False
     request_seconds: float = 60.0
     idle_seconds: float = 350.0  # PrivateLink forgets a connection after as long without a byte
-    rest_seconds: float = 5.0  # without a request, after which a connection may give way to others
+    rest_seconds: float = 5.0  # without a whole request, after which a connection may give way
     most_connections: int = field(default_factory=most_connections)
     most_files: int = field(default_factory=most_files)
 
@@ -372,8 +372,16 @@ class Connection(asyncio.Protocol):
 
     @property
     def waits_since(self) -> float:
-        """When its last request was answered."""
-        return self._waits_since
+        """When its last request was answered, or when the one began that is on its way."""
+        return self._began or self._waits_since
+
+    def gives_way(self, now: float) -> bool:
+        """Whether it may end where others need its file: nobody asks, or hardly."""
+        return self.is_idle or (self._busy is None and self._lags(now, self._limits.rest_seconds))
+
+    def _lags(self, now: float, seconds: float) -> bool:
+        """Whether a request on its way takes longer than those seconds and its body's."""
+        return now - self._began > seconds + self._body_size / _SLOWEST
 
     def end_if_late(self, now: float) -> None:
         """Close it when it has been waited for for too long."""
@@ -381,8 +389,7 @@ class Connection(asyncio.Protocol):
             return
         late = now - self._waits_since > self._patience
         if self._began:
-            allowed = self._limits.request_seconds + self._body_size / _SLOWEST
-            late = now - self._began > allowed
+            late = self._lags(now, self._limits.request_seconds)
         if late:
             if self._began:
                 self.send(408, [("connection", "close")], b"")
@@ -521,8 +528,9 @@ class Listener:
         self._end_idle(len(self._open) // 5 + 1)
 
     def _end_idle(self, most: int, since: float = math.inf) -> None:
-        """End so many connections, which have been idle since then, for longest before others."""
-        idle = [one for one in self._open if one.is_idle and one.waits_since < since]
+        """End so many connections, which have waited since then, for longest before others."""
+        now = time.perf_counter()
+        idle = [one for one in self._open if one.waits_since < since and one.gives_way(now)]
         for one in sorted(idle, key=lambda one: one.waits_since)[:most]:
             del self._open[one]
             one.drop()
