@@ -50,6 +50,7 @@ def test_logs(aws):
     [
         ({"Value": "abc", "AllowedPattern": "^[0-9]+$"}, "allowedPattern"),
         ({"AllowedPattern": "("}, "allowedPattern"),
+        ({"Value": "a" * 45 + "!", "AllowedPattern": "^(a+)+$"}, "allowedPattern"),
     ],
 )
 def test_parameters(aws, given, words):

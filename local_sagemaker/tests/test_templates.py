@@ -17,6 +17,7 @@ from waiting import until
 from local_sagemaker import delete_stack
 
 ROWS = yaml.safe_load(Path(__file__).with_name("template_rows.yaml").read_text())
+YAML_TAGS = ("timestamp", "int", "float", "bool", "binary", "omap", "pairs", "set", "seq", "map")
 KNOWN: dict[str, Any] = {
     "Parameters": {
         "Attribute": {"Type": "String", "Default": "Value"},
@@ -175,6 +176,7 @@ def test_nothing_that_a_template_says_is_an_internal_error(aws, section, attribu
         ("Resources: {5: {Type: x}}", "[/Resources/5] the key is no string"),
         ("Resources: {P: {Type: !!binary aGk=}}", "is no text or number of JSON"),
         ("Resources: {P: {Type: x, Metadata: {a: .nan}}}", "is no text or number of JSON"),
+        *((f"Resources: {{P: !!{tag} x}}", "Template format error") for tag in YAML_TAGS),
         ("Resources: {P: {<<: {Type: x}}}", "tag:yaml.org,2002:merge"),
         ("Resources: {P: !Nope x}", "/Resources/P"),
         ("- a", "At least one Resources member"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from ..patterns import match_all
 from ..protocols import ServiceError, read_json
 from .template_shape import check_template
 
@@ -69,7 +70,12 @@ def parse_template(body: str) -> dict[str, Any]:
 
 def _read(body: str) -> Any:
     """Read JSON or YAML; what begins as JSON is no YAML, whose reader takes minutes for a megabyte."""
-    return read_json(body) if body.lstrip().startswith("{") else yaml.load(body, Loader=_Loader)
+    if body.lstrip().startswith("{"):
+        return read_json(body)
+    try:
+        return yaml.load(body, Loader=_Loader)
+    except (AttributeError, KeyError, TypeError) as error:  # a tag's reader, at another text
+        raise ValueError(f"a YAML tag with a value that is none of its kind: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -137,16 +143,11 @@ _LONGEST_VALUE = 4096
 """Bytes; source: CloudFormation user guide, "CloudFormation quotas"."""
 
 
-def _matches(name: str, pattern: str, value: str) -> bool:
-    try:
-        return re.fullmatch(pattern, value) is not None
-    except re.error as error:
-        raise ServiceError(f"Parameter '{name}': AllowedPattern {pattern}: {error}") from None
-
-
 def _check_parameter(name: str, declaration: Mapping[str, Any], value: str) -> None:
-    for item in _items(str(declaration.get("Type")), value):
+    items = _items(str(declaration.get("Type")), value)
+    for item in items:
         _check_item(name, declaration, item)
+    _check_pattern(name, declaration, items)
     _check_numbers(name, declaration, value)
     if len(value.encode()) > _LONGEST_VALUE:
         raise ServiceError(f"Parameter '{name}' must be at most {_LONGEST_VALUE} bytes long")
@@ -158,8 +159,17 @@ def _check_item(name: str, declaration: Mapping[str, Any], item: str) -> None:
     allowed = declaration.get("AllowedValues")
     if allowed is not None and item not in [_as_text(choice) for choice in allowed]:
         raise _refusal(name, declaration, "be one of AllowedValues")
+
+
+def _check_pattern(name: str, declaration: Mapping[str, Any], items: list[str]) -> None:
     pattern = declaration.get("AllowedPattern")
-    if pattern is not None and not _matches(name, pattern, item):
+    if pattern is None:
+        return
+    try:
+        matches = match_all(pattern, items)
+    except ValueError as error:
+        raise ServiceError(f"Parameter '{name}': AllowedPattern {error}") from None
+    if not matches:
         raise _refusal(name, declaration, f"match pattern {pattern}")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from moto.ssm.exceptions import ValidationException
 from moto.ssm.models import SimpleSystemManagerBackend
 
+from ..patterns import match_all
 from .replacing import around
 
 
@@ -43,6 +43,6 @@ def put_parameter(
 
 def _matches(pattern: str, value: str) -> bool:
     try:
-        return re.search(pattern, value) is not None
-    except re.error:
+        return match_all(pattern, [value], "search")
+    except ValueError:
         return False
