@@ -45,6 +45,8 @@ def url_of_version_2(key: str, expires: str) -> str:
     [
         ({"date": "99999999T999999Z"}, NO_DATE),
         ({"date": "20260230T000000Z"}, NO_DATE),
+        ({"date": "20260101T000060Z"}, NO_DATE),
+        ({"date": "20260101T000061Z"}, NO_DATE),
         ({"date": "\u06620260101T000000Z"}, NO_DATE),
         ({"date": "Thu, 01 Jan 2026 00:00:00 GMT"}, NO_DATE),
         ({"date": "2026-01-01T00:00:00Z"}, NO_DATE),

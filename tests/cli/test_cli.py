@@ -472,12 +472,37 @@ def test_a_price_on_the_command_line_wins_over_the_settings(
         ("ml.m5.large", "LLE884"),
         ("ml.m5.large=$1", "LLE884"),
         ("=", "LLE884"),
+        ("ml.m5.large=\u0663", "LLE884"),
+        ("ml.m5.large=1_0", "LLE884"),
     ],
 )
 def test_a_price_of_another_form_is_refused(low_latency: Run, price: str, code: str) -> None:
     done = low_latency("plan", "--settings", SHIPPED, "--cost", "--price", price)
     assert (done.returncode, done.stdout) == (2, "")
     assert code in done.stderr
+
+
+@pytest.mark.parametrize("number", ["\u0663", "1_0", "\uff11"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["load-test", "sentiment", "--payload", "{}", "--tps", "N"],
+        ["load-test", "sentiment", "--payload", "{}", "--tps", "1..N"],
+        ["load-test", "sentiment", "--payload", "{}", "--tps", "9", "--target", "p99=Nms"],
+        ["diagnose", "sentiment", "--since", "Nm"],
+        ["diagnose", "sentiment", "--target", "p99=Nms"],
+        ["diagnose", "sentiment", "--client-latency", "p99=Nms"],
+        ["simulate", "--tps", "9", "--service-time", "Nms"],
+    ],
+    ids=" ".join,
+)
+def test_numbers_have_the_digits_of_ascii(
+    low_latency: Run, arguments: list[str], number: str
+) -> None:
+    *words, last = arguments
+    done = low_latency(*words, last.replace("N", number))
+    assert done.returncode == 2
+    assert number in done.stderr
 
 
 def test_the_minutes_are_marked_as_not_seen(low_latency: Run) -> None:

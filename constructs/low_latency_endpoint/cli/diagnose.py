@@ -194,7 +194,7 @@ def parse_window(since: str, until: str | None, now: datetime) -> tuple[datetime
     ('2026-11-20T02:00:00+00:00', True)
     """
     end = _until(until, now) if until else now
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|h|d)", since.strip())
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(m|h|d)", since.strip())
     seconds = float(match[1]) * {"m": 60, "h": 3600, "d": 86_400}[match[2]] if match else 0.0
     if not _SHORTEST.total_seconds() <= seconds <= _KEPT.total_seconds():
         raise SINCE_FORM.error(got=repr(since), allowed="5m to 455d, such as 30m, 1h or 2d")

@@ -370,9 +370,10 @@ def _plan(
 def _rate(text: str) -> Any:
     """Requests per second, or a ramp."""
     from ..load_test.engine.arrivals import RampArrivals
+    from ..report.numbers import number_of
 
     try:
-        values = [float(part) for part in text.split("..")]
+        values = [number_of(part) for part in text.split("..")]
         if len(values) > 2:
             raise ValueError
     except ValueError:

@@ -224,8 +224,8 @@ CLIENT_LATENCY_FORM = rule(
     "a client latency is not a statistic and a time",
     fix="Give the latency that callers measured in the same window, such as p99=240ms.",
 )
-_STATISTICS = re.compile(r"p\d{1,2}(?:\.\d{1,3})?|Average")
-_LATENCY = re.compile(r"(?P<statistic>[^=]+)=(?P<value>\d+(?:\.\d+)?)(?P<unit>ms|s)")
+_STATISTICS = re.compile(r"p[0-9]{1,2}(?:\.[0-9]{1,3})?|Average")
+_LATENCY = re.compile(r"(?P<statistic>[^=]+)=(?P<value>[0-9]+(?:\.[0-9]+)?)(?P<unit>ms|s)")
 
 
 def parse_targets(values: Iterable[str], prefixes: Iterable[str]) -> dict[str, float]:

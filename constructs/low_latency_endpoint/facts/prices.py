@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..errors import rule
+from ..report.numbers import number_of
 from .limit_kinds import USE_AN_ALLOWED_VALUE, Pattern, number_range
 from .limits import INSTANCE_TYPE
 from .tables import rows
@@ -123,7 +124,7 @@ def parse_price(text: str) -> tuple[str, float]:
     """An item and its price from ``ITEM=USD``."""
     item, _, number = text.partition("=")
     try:
-        usd = float(number)
+        usd = number_of(number)
     except ValueError:
         raise PRICE_FORM.error(got=text, allowed="ITEM=USD", where="--price") from None
     return PRICED_ITEM.check(item, "--price"), PRICE.check(usd, "--price")

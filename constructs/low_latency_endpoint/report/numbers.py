@@ -91,3 +91,14 @@ def percent_above(share: Fraction | float, limit: float) -> str:
     while round(float(share), digits + 2) <= limit < share and digits < 6:
         digits += 1
     return f"{float(share):.{digits}%}"
+
+
+def number_of(text: str) -> float:
+    """A number that a person typed; ``ValueError`` for one in other digits, or with ``_``.
+
+    >>> number_of("2.5")
+    2.5
+    """
+    if not text.isascii() or "_" in text:
+        raise ValueError(f"{text} is no number")
+    return float(text)

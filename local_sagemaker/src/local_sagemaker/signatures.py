@@ -148,7 +148,7 @@ class Untimely(NamedTuple):
 def _seconds(stamp: str) -> float | None:
     """Read a date of a signature: ISO 8601's basic form, or HTTP's."""
     try:
-        if re.fullmatch(r"[0-9]{8}T[0-9]{6}Z", stamp):
+        if re.fullmatch(r"[0-9]{8}T[0-9]{4}[0-5][0-9]Z", stamp):
             return calendar.timegm(time.strptime(stamp, "%Y%m%dT%H%M%SZ"))
         return email.utils.parsedate_to_datetime(stamp).timestamp()
     except (ValueError, TypeError, LookupError, ArithmeticError, OSError):

@@ -81,6 +81,10 @@ class _NoValue:
 NO_VALUE = _NoValue()
 
 
+_WHOLE = re.compile("[0-9]{1,9}")
+_INDEX = re.compile(r"[-+]?[0-9]+(?:\.0*)?")
+
+
 class Evaluation:
     """A template evaluated for a stack; resources that are `pending` do not exist by now."""
 
@@ -300,6 +304,11 @@ class Evaluation:
         return _text(argument[0]).join(_text(item) for item in argument[1])
 
     def _select(self, argument: Any) -> Any:
+        if not _INDEX.fullmatch(_text(argument[0])):
+            raise ServiceError(
+                "Template error: Fn::Select requires a list argument with a valid index value as its "
+                "first element"
+            )
         index, items = int(float(argument[0])), argument[1]
         if not 0 <= index < len(items):
             raise ServiceError(
@@ -324,6 +333,11 @@ class Evaluation:
 
     def _cidr(self, argument: Any) -> list[str]:
         block, count, *rest = (_text(item) for item in argument)
+        for number in (count, *rest):
+            if not _WHOLE.fullmatch(number):
+                raise ServiceError(
+                    f"Template error: every Fn::Cidr object requires whole numbers: {number}"
+                )
         try:
             network = ipaddress.ip_network(block)
             bits = int(rest[0]) if rest else network.max_prefixlen - network.prefixlen
