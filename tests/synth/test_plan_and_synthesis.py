@@ -90,8 +90,11 @@ def test_the_command_that_makes_more_cases(tmp_path: Path) -> None:
     assert "3 files from seed 0" in ran.stdout
 
 
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 @pytest.mark.realtime
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", STOPS)
 def test_what_stops_the_command_leaves_its_tally(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "tools.fuzzing", "--count", "100000", "--seed", "7"]
     command += ["--keep", str(tmp_path)]
@@ -105,6 +108,26 @@ def test_what_stops_the_command_leaves_its_tally(tmp_path: Path, number: signal.
     assert re.match(r"stopped: \d+ files from seed 7 in \d+ s: .* 0 failed; ", told[-2])
     assert told[-1].startswith("refused with ")
     assert running.returncode == 130
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize("number", STOPS)
+@pytest.mark.parametrize("module", ["yaml", "low_latency_endpoint.settings"])
+def test_what_stops_the_command_before_its_first_case(number: signal.Signals, module: str) -> None:
+    """While it imports a module, which sends the signal."""
+    code = (
+        "import builtins, os, runpy, sys; was = builtins.__import__\n"
+        "def read(name, *more, **named):\n"
+        f"    if {module!r} in name or {module.rpartition('.')[2]!r} == name:\n"
+        f"        os.kill(os.getpid(), {int(number)})\n"
+        "    return was(name, *more, **named)\n"
+        "builtins.__import__ = read\n"
+        "sys.argv[1:] = ['--count', '1']\n"
+        "runpy.run_module('tools.fuzzing', run_name='__main__', alter_sys=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")
+    assert done.stdout == "stopped: before the first case\n"
 
 
 def test_a_stack_is_full_where_the_plan_says_so() -> None:

@@ -11,12 +11,15 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
-from .agreement import Judged, folder_of_files, judge, text_of
-from .cases import settings_values
+if TYPE_CHECKING:
+    from .agreement import Judged
 
 EACH_SECONDS = float(os.environ.get("FUZZ_EACH_SECONDS", "60"))
 """After which it says how far it is."""
@@ -24,7 +27,8 @@ INTERRUPTED = 130
 
 
 def main() -> int:
-    """Run the cases: 1 if some fail, else 130 if they were stopped by Ctrl-C or SIGTERM."""
+    """Run the cases: 1 if some fail, else 130 if they were stopped by a signal."""
+    _stop_by(_leave)
     parser = argparse.ArgumentParser(prog="python -m tools.fuzzing", description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="cases to make")
     parser.add_argument("--seed", type=int, default=0, help="the first case's seed")
@@ -42,8 +46,11 @@ def main() -> int:
         help="folder for the files of failing cases",
     )
     asked = parser.parse_args()
+    from .agreement import folder_of_files, judge, text_of
+    from .cases import settings_values
+
     tally = Tally(asked.seed)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _stop_by(signal.default_int_handler)
     ending = "stopped: "
     try:
         with folder_of_files() as folder:
@@ -62,6 +69,19 @@ def main() -> int:
     refused = ", ".join(f"{code} {count}" for code, count in tally.codes.most_common())
     print(f"refused with {refused or 'nothing'}", flush=True)
     return 1 if tally.failed else INTERRUPTED if ending else 0
+
+
+def _stop_by(handler: Callable[[int, FrameType | None], object]) -> None:
+    """Have it end what Ctrl-C, SIGTERM and a closed terminal end; nohup's ignoring stays."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _leave(*_: object) -> NoReturn:
+    """While modules are read: an exception would strike anywhere in them."""
+    os.write(1, b"stopped: before the first case\n")
+    os._exit(INTERRUPTED)
 
 
 @dataclass
