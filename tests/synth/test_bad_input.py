@@ -793,7 +793,7 @@ row("LLE391", lambda w: w.hub(context_length=40_961), "40,961", "40,960")
 
 #: Tried elsewhere, or not reachable through a construct: where or why, and the codes.
 ELSEWHERE = {
-    "the stack of the settings file looks VPCs and subnets up": "LLE155 LLE156",
+    "the stack of the settings file looks VPCs and subnets up": "LLE155 LLE156 LLE160",
     "a platform is ecr_assets.Platform in Python; the settings file names it": "LLE312",
     "from_s3 tells object and prefix apart by the slash; the settings file says which": "LLE325",
     "the settings file's; constructs take IPrefixList": "LLE342",

@@ -126,7 +126,7 @@ def test_all_of_the_page_synthesises(written):
         )
         for name, template in stacks.items()
     }
-    assert endpoints["Shop"] == ["sentiment"]
+    assert endpoints["Shop"] == ["shop-sentiment"]
     assert endpoints["Serving"] == ["churn", "fraud"]
     assert endpoints["OnCall"] == []
     assert endpoints["Models"] == ["models"]
