@@ -1,4 +1,4 @@
-"""An HTTP/1.1 server that adds microseconds, and the thread with an event loop that it runs in.
+"""An HTTP/1.1 server that adds microseconds.
 
 llhttp reads, and what it does not take for HTTP is refused: two lengths, a length beside chunks,
 broken chunks, folded lines. Nothing here waits for ever for bytes that do not come.
@@ -8,101 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import math
 import socket
-import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import httptools
 
 from ..admission import Admit, Refused, refuse_pages
+from .loop_thread import LoopThread
 from .open_files import most_connections, most_files, open_files
-
-T = TypeVar("T")
-
-
-class LoopThread:
-    """Runs coroutines for other threads."""
-
-    def __init__(
-        self,
-        begin: Callable[[], Coroutine[Any, Any, None]],
-        end: Callable[[], Coroutine[Any, Any, None]],
-    ) -> None:
-        self._begin = begin
-        self._end = end
-        self._told_of_files = -_SILENT_SECONDS
-        self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def runs(self) -> bool:
-        """Whether it has been started and not been stopped."""
-        return self._loop is not None
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                loop.set_exception_handler(self._explain)
-                self._thread = threading.Thread(
-                    target=self._serve, args=(loop,), name="local-runtime", daemon=True
-                )
-                self._thread.start()
-                asyncio.run_coroutine_threadsafe(self._begin(), loop).result(30)
-                self._loop = loop
-            return self._loop
-
-    @staticmethod
-    def _serve(loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_forever()
-
-    def _explain(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log a mistake; that no file is free for a connection, which comes by the thousand, once."""
-        if getattr(context.get("exception"), "errno", None) not in (errno.EMFILE, errno.ENFILE):
-            loop.default_exception_handler(context)
-            return
-        for listener in [one for one, its_loop in _listeners.items() if its_loop is loop]:
-            listener.make_room()
-        if time.monotonic() > self._told_of_files + _SILENT_SECONDS:
-            self._told_of_files = time.monotonic()
-            logger.warning("No more connections: this process may open no more files (ulimit -n).")
-
-    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = 60.0) -> T:
-        """Run in the loop and wait; starts the thread when it does not run yet."""
-        return asyncio.run_coroutine_threadsafe(work, self._started()).result(timeout)
-
-    def stop(self) -> None:
-        """End everything in the loop, and the thread. Stopping twice is no error."""
-        with self._starting:
-            loop, self._loop = self._loop, None
-        if loop is None or sys.is_finalizing():  # then no thread runs any more
-            return
-        asyncio.run_coroutine_threadsafe(self._last(), loop).result(60)
-        loop.call_soon_threadsafe(loop.stop)
-        assert self._thread is not None
-        self._thread.join(timeout=10)
-        loop.close()
-
-    async def _last(self) -> None:
-        await self._end()
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await asyncio.get_running_loop().shutdown_default_executor()
-
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +34,6 @@ _DROPPED = 1 << 30
 _SLOWEST = 1_000_000.0  # bytes per second of a body, below which it runs out of time
 _ACCEPTED_AT_ONCE = 1
 """In a turn of the loop: an idle connection's file is free some turns after a new one came."""
-_SILENT_SECONDS = 60.0
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _BODILESS = frozenset({204, 304})
 
@@ -582,6 +501,12 @@ async def listen(
     return listener
 
 
+def make_room(loop: asyncio.AbstractEventLoop) -> None:
+    """End idle connections of all listeners that run in the loop."""
+    for listener in [one for one, its_loop in _listeners.items() if its_loop is loop]:
+        listener.make_room()
+
+
 @contextlib.contextmanager
 def listening(
     handler: Handler, *, port: int = 0, admit: Admit = refuse_pages, limits: Limits | None = None
@@ -597,7 +522,7 @@ def listening(
         for listener in listeners:
             listener.close()
 
-    thread = LoopThread(nothing, close)
+    thread = LoopThread(nothing, close, make_room)
     try:
         listeners.append(thread.run(listen(handler, port=port, admit=admit, limits=limits)))
         yield listeners[0]

@@ -24,8 +24,9 @@ from .clock import TICK, Clock, Ticks
 from .containers import Site
 from .endpoints import Deployment, RolledBack, RuntimeEndpoint
 from .fleet import Fleet, FleetFailed, Room, Variant, copy_room, end_draining, take_room
-from .http_server import LOOPBACK, Limits, Listener, LoopThread, listen
+from .http_server import LOOPBACK, Limits, Listener, listen, make_room
 from .invocations import Invocations
+from .loop_thread import LoopThread
 from .meter import Meter, Place
 from .observation import Observation
 from .options import LARGEST_PAYLOAD, RuntimeOptions
@@ -77,7 +78,7 @@ class Runtime:
         self.paths = Paths(region)
         self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
         self._listeners: dict[str | None, Listener] = {}
-        self._thread = LoopThread(self._begin, self._end)
+        self._thread = LoopThread(self._begin, self._end, make_room)
         self._invocations = Invocations(
             self._find, self.meter, self.clock, self.options, region, self.credentials
         )
