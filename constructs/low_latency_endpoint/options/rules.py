@@ -87,6 +87,13 @@ CIDR = _Cidr(
     r"\d+\.\d+\.\d+\.\d+/\d+",
     "the first address of a range and its prefix length, such as 10.0.0.0/16",
 )
+VPC_NOT_LOOKED_UP = rule(
+    "LLE160",
+    "the VPC was not looked up yet",
+    fix="Run `npx cdk synth` with credentials of the account, and commit cdk.context.json: after "
+    "that nobody needs credentials to synthesise.",
+    source="/cdk/v2/guide/context.html",
+)
 NO_SUCH_ASSET = rule(
     "LLE911",
     "a file or folder of the settings does not exist",

@@ -13,12 +13,12 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ..errors import rule
 from ..facts.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
 from ..network.private_link import RuntimePrivateLink
 from ..network.subnets import is_pending
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
+from ..options.rules import VPC_NOT_LOOKED_UP
 from ..synthesis.construct_tree import kept
 from .low_latency_endpoint import LowLatencyEndpoint
 
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from ..settings import Settings  # loads pydantic and YAML, for those who have settings
 
 
-VPC_NOT_LOOKED_UP = rule(
-    "LLE160",
-    "the VPC was not looked up yet",
-    fix="Run `npx cdk synth` with credentials of the account, and commit cdk.context.json: after "
-    "that nobody needs credentials to synthesise.",
-    source="/cdk/v2/guide/context.html",
-)
 _CDK_ERROR = "aws:cdk:error"
 
 
