@@ -458,7 +458,7 @@ MIN_CAPACITY = number_range(
     "LLE601",
     "the minimum number of instances",
     1,
-    None,
+    MOST,
     source=GUIDE + "endpoint-auto-scaling-prerequisites.html",
 )
 SCALING_TARGET = number_range(
@@ -504,7 +504,7 @@ FROM_TPS = number_range(
     "LLE607",
     "the rate from which traffic jumps to the peak",
     0,
-    None,
+    MOST,
     unit="requests per second",
     whole=False,
     fix="Give the lowest rate before a jump: 0 is a cold start.",
