@@ -5,28 +5,23 @@ The settings, their limits and the values are taken from the declarations.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import types
 import typing
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, Union
 
 import pytest
-import yaml
 
-from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
+from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.facts.limit_kinds import Limit, Range
 from low_latency_endpoint.options.option import Options
 from low_latency_endpoint.report.visible import visible
-from low_latency_endpoint.settings import Settings, explain_variants, parse_settings
+from low_latency_endpoint.settings import Settings, parse_settings
 from low_latency_endpoint.settings.option_models import Limited, model_of
 from tests.limit_edges import inside, outside
 
-SHIPPED = (Path(__file__).resolve().parents[1] / "sentiment.yaml").read_text("utf-8")
 KEY = "<key>"  # in a path: the key itself has the limit
 Limits = Iterator[tuple[tuple[str | int, ...], Limit, bool]]
 
@@ -100,33 +95,3 @@ def test_what_lies_outside_is_told_and_what_lies_inside_is_not(path: tuple[str |
         assert limit.allowed.partition(" or ")[0] in allowed, value
     for value in inside(limit):
         assert limit.rule.code not in told(path, written(limit, value, duration=duration)), value
-
-
-NUMBERS = {
-    path: (limit, duration)
-    for path, (limit, duration) in FOUND.items()
-    if isinstance(limit, Range) and path[0] == "endpoints"
-}
-
-
-def test_no_number_is_without_an_end() -> None:
-    """A plan counts with it: of 1e307 requests a second it can not."""
-    open_ended = [path for path, (limit, _) in NUMBERS.items() if limit.maximum is None]
-    assert open_ended == []
-
-
-@pytest.mark.parametrize("path", NUMBERS, ids=lambda path: ".".join(map(str, path)))
-@pytest.mark.parametrize("end", ["minimum", "maximum"])
-def test_a_plan_counts_with_what_each_limit_takes(path: tuple[str | int, ...], end: str) -> None:
-    limit, duration = NUMBERS[path]
-    content = yaml.safe_load(SHIPPED)
-    inner: Any = content["endpoints"]["sentiment"]
-    *outer, name = path[2:]
-    for part, after in pairwise([*outer, name]):
-        if isinstance(inner, dict) and not isinstance(inner.get(part), (dict, list)):
-            inner[part] = [{}] if after == 0 else {}
-        inner = inner[part]
-    value = getattr(limit, end)
-    inner[name] = written(limit, int(value) if limit.whole else value, duration=duration)
-    with contextlib.suppress(LowLatencyEndpointError):  # of what else it would need
-        explain_variants(parse_settings(yaml.safe_dump(content)))

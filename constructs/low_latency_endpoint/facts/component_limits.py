@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .limit_kinds import MOST, number_range, text_form
+from .limit_kinds import number_range, text_form
 from .limits import API, NAME_FORM, SAGEMAKER_NAME
 
 _COMPONENT = API + "CreateInferenceComponent.html"
@@ -20,7 +20,7 @@ COPIES = number_range(
     "LLE440",
     "the number of copies at the first deployment",
     1,
-    MOST,
+    None,
     source=_COMPONENT,
     fix="SageMaker was seen to refuse 0 at creation. Scale to 0 later: scale(min_copies=0, ...).",
 )
@@ -28,23 +28,23 @@ SCALED_COPIES = number_range(
     "LLE449",
     "the number of copies that scaling goes to",
     0,
-    MOST,
+    None,
     source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
 )
 COMPONENT_MEMORY = number_range(
-    "LLE441", "the memory of a copy", 128, MOST, unit="MiB", source=_RESOURCES
+    "LLE441", "the memory of a copy", 128, None, unit="MiB", source=_RESOURCES
 )
 COMPONENT_ACCELERATORS = number_range(
-    "LLE442", "the number of accelerators of a copy", 1, MOST, source=_RESOURCES
+    "LLE442", "the number of accelerators of a copy", 1, None, source=_RESOURCES
 )
 COMPONENT_CPUS = number_range(
-    "LLE443", "the number of vCPUs of a copy", 0.25, MOST, whole=False, source=_RESOURCES
+    "LLE443", "the number of vCPUs of a copy", 0.25, None, whole=False, source=_RESOURCES
 )
 MANAGED_INSTANCES = number_range(
     "LLE444",
     "the number of instances that SageMaker scales to",
     0,
-    MOST,
+    None,
     source=API + "ProductionVariantManagedInstanceScaling.html",
 )
 CONSOLIDATION_COOLDOWN = number_range(

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import rule
-from .limit_kinds import MOST, USE_AN_ALLOWED_VALUE, Choice, number_range
+from .limit_kinds import USE_AN_ALLOWED_VALUE, Choice, number_range
 from .tables import rows
 
 _QUERYING = "/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL-Querying.html"
@@ -52,7 +52,7 @@ QUERY_WINDOW_SECONDS = number_range(
     unit="seconds",
     fix="Give at least twice the metric publish frequency: a rate needs two values.",
 )
-WAITING_REQUESTS = number_range("LLE994", "the number of requests that wait", 0, MOST, whole=False)
+WAITING_REQUESTS = number_range("LLE994", "the number of requests that wait", 0, None, whole=False)
 KV_CACHE_USE = number_range(
     "LLE995", "the use of the KV cache", 0, 1, whole=False, fix="Give a share, such as 0.95."
 )

@@ -18,9 +18,6 @@ from .token_values import is_token
 
 #: The fix of a limit that the allowed values say all about.
 USE_AN_ALLOWED_VALUE = "Use an allowed value."
-#: Of a number that AWS sets no limit to: nothing of an endpoint comes near it, and a plan can count
-#: with it. 1e307 requests a second it can not.
-MOST = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

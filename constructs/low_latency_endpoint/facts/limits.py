@@ -13,7 +13,6 @@ from typing import Any
 from ..errors import rule
 from .instance_types import mistyped
 from .limit_kinds import (
-    MOST,
     USE_AN_ALLOWED_VALUE,
     Choice,
     Limit,
@@ -94,7 +93,7 @@ SUBNET_PREFIX_LENGTH = number_range(
     28,
     source="/vpc/latest/userguide/subnet-sizing.html",
 )
-MAX_INSTANCES = number_range("LLE106", "the largest number of instances", 1, MOST, source=_VARIANT)
+MAX_INSTANCES = number_range("LLE106", "the largest number of instances", 1, None, source=_VARIANT)
 
 # --- 2 PrivateLink -----------------------------------------------------------------------------
 ENDPOINT_POLICY_LENGTH = number_range(
@@ -217,11 +216,11 @@ INITIAL_INSTANCE_COUNT = number_range(
     "LLE403",
     "the initial instance count",
     1,
-    MOST,
+    None,
     source=_VARIANT,
     fix="Only inference components scale to zero.",
 )
-VARIANT_WEIGHT = number_range("LLE404", "the variant weight", 0, MOST, whole=False, source=_VARIANT)
+VARIANT_WEIGHT = number_range("LLE404", "the variant weight", 0, None, whole=False, source=_VARIANT)
 
 
 class _InstanceType(Pattern):
@@ -458,7 +457,7 @@ MIN_CAPACITY = number_range(
     "LLE601",
     "the minimum number of instances",
     1,
-    MOST,
+    None,
     source=GUIDE + "endpoint-auto-scaling-prerequisites.html",
 )
 SCALING_TARGET = number_range(
@@ -473,7 +472,7 @@ TPS_PER_INSTANCE = number_range(
     "LLE603",
     "the measured requests per second of one instance",
     1e-6,
-    MOST,
+    None,
     whole=False,
     fix="Give one instance's throughput within the latency target.",
 )
@@ -481,7 +480,7 @@ CONCURRENCY_PER_INSTANCE = number_range(
     "LLE896",
     "the measured requests in flight on one instance",
     1e-6,
-    MOST,
+    None,
     unit="requests in flight",
     whole=False,
     fix="Give the average requests in flight on one instance at its tps_per_instance, "
@@ -497,14 +496,14 @@ SAFETY_FACTOR = number_range(
     fix="Give the share of measured throughput to aim at. AWS starts at 0.5.",
 )
 COOLDOWN_SECONDS = number_range(
-    "LLE605", "the cooldown", 0, MOST, unit="seconds", source=_TARGET_TRACKING
+    "LLE605", "the cooldown", 0, None, unit="seconds", source=_TARGET_TRACKING
 )
-PEAK_TPS = number_range("LLE606", "the peak requests per second", 1e-6, MOST, whole=False)
+PEAK_TPS = number_range("LLE606", "the peak requests per second", 1e-6, None, whole=False)
 FROM_TPS = number_range(
     "LLE607",
     "the rate from which traffic jumps to the peak",
     0,
-    MOST,
+    None,
     unit="requests per second",
     whole=False,
     fix="Give the lowest rate before a jump: 0 is a cold start.",
@@ -513,7 +512,7 @@ RISE_TPS = number_range(
     "LLE608",
     "the rise of traffic in a minute",
     0,
-    MOST,
+    None,
     unit="requests per second each minute",
     whole=False,
 )
@@ -529,7 +528,7 @@ INSTANCE_START_SECONDS = number_range(
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 ALARM_THRESHOLD_MILLISECONDS = number_range(
-    "LLE701", "the latency threshold", 1e-3, MOST, unit="milliseconds", whole=False, source=_ALARM
+    "LLE701", "the latency threshold", 1e-3, None, unit="milliseconds", whole=False, source=_ALARM
 )
 EVALUATION_PERIODS = number_range(
     "LLE702", "the number of evaluation periods", 1, 1440, source=_ALARM
@@ -540,8 +539,8 @@ ALARM_PERIOD = number_range(
 ERROR_RATE = number_range(
     "LLE703", "the error rate", 1e-6, 1, whole=False, fix="Give a share of requests: 0.01 is 1%."
 )
-MINIMUM_INVOCATIONS = number_range("LLE704", "the least number of invocations", 0, MOST)
-MINIMUM_FAILURES = number_range("LLE571", "the least number of failures", 1, MOST)
+MINIMUM_INVOCATIONS = number_range("LLE704", "the least number of invocations", 0, None)
+MINIMUM_FAILURES = number_range("LLE571", "the least number of failures", 1, None)
 
 
 def limits() -> dict[str, Limit]:

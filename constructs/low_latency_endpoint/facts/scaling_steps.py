@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ..errors import ConfigurationError, rule
 from ..report.numbers import plain_number
-from .limit_kinds import MOST, Range
+from .limit_kinds import Range
 
 _API = "/autoscaling/application/APIReference/API_StepAdjustment.html"
 STEP_CHANGE = Range(
@@ -19,8 +19,8 @@ STEP_CHANGE = Range(
         source=_API,
     ),
     "the change of a scaling step",
-    -MOST,
-    MOST,
+    None,
+    None,
     "instances",
 )
 

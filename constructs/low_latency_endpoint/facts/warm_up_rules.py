@@ -6,7 +6,7 @@ import re
 
 from ..errors import rule
 from ..report.numbers import plain_number
-from .limit_kinds import MOST, USE_AN_ALLOWED_VALUE, Range, number_range
+from .limit_kinds import USE_AN_ALLOWED_VALUE, Range, number_range
 from .limits import LARGEST_BODY_BYTES
 
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
@@ -123,7 +123,7 @@ BELOW_TPS = number_range(
     "LLE551",
     "the traffic below which the endpoint is kept warm",
     1e-6,
-    MOST,
+    None,
     unit="requests per second",
     whole=False,
 )

@@ -11,7 +11,7 @@ from ..errors import rule
 from ..errors.findings import Finding, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
-from ..facts.limit_kinds import MOST, Range, number_range
+from ..facts.limit_kinds import Range, number_range
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
 from .latency_target import LatencyTarget
@@ -26,7 +26,7 @@ TOKEN_COUNT = number_range(
     "LLE893",
     "the number of tokens",
     1,
-    MOST,
+    None,
     fix="Give prompt tokens (input) and answer tokens (output) as whole numbers, or as "
     "p50 and p95.",
 )

@@ -13,7 +13,7 @@ from ..errors import rule
 from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
-from ..facts.limit_kinds import MOST, Range, text_form
+from ..facts.limit_kinds import Range, text_form
 from ..facts.rules import (
     CAPACITY_CHANGE,
     COUNTS_OF_A_SCALED_FLEET,
@@ -84,11 +84,11 @@ STEP_THRESHOLD = Range(
     ),
     "the value at which a step begins",
     1e-6,
-    MOST,
+    None,
     "requests",
     False,
 )
-STEP_ADDS = Range(STEP_CHANGE.rule, "the instances that a step adds", 1, MOST, "instances")
+STEP_ADDS = Range(STEP_CHANGE.rule, "the instances that a step adds", 1, None, "instances")
 CHANGES_NEED_SCALING = rule(
     "LLE634",
     "a schedule or steps need scaling",

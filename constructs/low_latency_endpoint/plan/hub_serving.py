@@ -7,12 +7,12 @@ from dataclasses import field
 
 from ..errors import AWS_DOCS
 from ..errors.frozen import dataclass
-from ..facts.limit_kinds import MOST, Range
+from ..facts.limit_kinds import Range
 from .decisions import Decision
 from .pinned_model import CONTEXT_LENGTH, LICENSE, TYPES_DIFFER, PinnedModel
 from .serving_containers import ServingContainer, serving_container
 
-CONTEXT_TOKENS = Range(CONTEXT_LENGTH, "the context length", 1, MOST, "tokens")
+CONTEXT_TOKENS = Range(CONTEXT_LENGTH, "the context length", 1, None, "tokens")
 PERMISSIVE = frozenset(
     {
         "0bsd",
