@@ -61,7 +61,8 @@ def test_a_limit_says_what_it_allows() -> None:
     assert codes["LLE104"].meaning == "Allowed: 16 to 28."
     assert codes["LLE602"].allowed == "8.51592e-109 to 1.17427e+108"
     assert codes["LLE703"].meaning.startswith("Allowed: 0.000001 to 1. Give a share")
-    assert codes["LLE402"].meaning.endswith(", at most 63 characters.")
+    form = "letters, digits and inner hyphens"
+    assert codes["LLE402"].meaning == f"Allowed: {form}, at most 63 characters. Write {form}."
     assert codes["LLR111"].allowed == ""  # of two limits
     page = errors_markdown()
     assert "\n**The VPC's prefix length must be 16 to 28.** ([source]" in page

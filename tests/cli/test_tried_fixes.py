@@ -131,6 +131,7 @@ NOT_TRIED = {
         ("LLE890", "LLE891", "LLE892"), "AWS's price list answers: tests/operate/prices"
     ),
     **dict.fromkeys(("LLE610", "LLR111", "LLS147"), _AMBIENT),
+    "LLE570": "a form, whose edges tests/synth/test_limits_of_arguments.py tries",
     "LLC109": "somebody's credentials: a command to look at",
     "LLC117": "a container has to open sessions: tests/client",
     "LLC119": "a proxy stands before the runtime: tests/client",

@@ -168,8 +168,8 @@ def _surroundings() -> Iterator[None]:
             got=f"botocore cannot use what is set here: {type(error).__name__}: {error}",
             allowed="AWS_ variables, AWS's configuration files and a credential_process as botocore "
             "documents them",
-            fix="`aws configure list` shows what is set, and where. Look at AWS_ENDPOINT_URL, and at "
-            "the profile in ~/.aws/config.",
+            fix="Look at AWS_ENDPOINT_URL, at the other variables that begin with AWS_, and at the "
+            "profile in ~/.aws/config.",
         ) from error
 
 

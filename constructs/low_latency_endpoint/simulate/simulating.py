@@ -480,11 +480,11 @@ def _replicated(jobs: Sequence[Job], workers: int) -> list[Replication]:
     """The jobs' replications, of processes that end with this call, however it ends."""
     others = multiprocessing.active_children()
     with ProcessPoolExecutor(workers, initializer=_end_when_told) as pool:
+        # Not by map(): it cancels what is open, which the pool's thread stumbles over when workers end.
+        open_jobs = [pool.submit(_replicate, job) for job in jobs]
         try:
-            chunk = max(1, len(jobs) // (4 * workers))
-            return list(pool.map(_replicate, jobs, chunksize=chunk))
+            return [job.result() for job in open_jobs]
         except KeyboardInterrupt:  # the pool would wait for what is under way
-            pool.shutdown(wait=False, cancel_futures=True)
             for worker in multiprocessing.active_children():
                 if worker not in others:
                     worker.terminate()
