@@ -166,10 +166,11 @@ class StackStore:
         """Note that a stack is deleted, after which it is found by its id only."""
         stack.outputs, stack.imports = [], set()
         stack.deleted = now()
-        stack.set_status("DELETE_COMPLETE", reason)
         with self.lock:
             self.alive.pop(stack.name, None)
             self.deleted[stack.id] = stack
+        # Last: whoever waits for it by ID may make another stack of the name at once.
+        stack.set_status("DELETE_COMPLETE", reason)
 
     def exports(self) -> dict[str, tuple[Stack, Output]]:
         with self.lock:
