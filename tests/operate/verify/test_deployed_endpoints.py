@@ -27,10 +27,16 @@ def account(shipped: LocalAws) -> Account:
     return Account(shipped.client, "us-east-1")
 
 
-def test_what_is_deployed_is_listed_with_its_dashboard(account: Account) -> None:
+def test_what_is_deployed_is_listed_with_its_dashboard(shipped: LocalAws, account: Account) -> None:
     [found] = deployed_endpoints(account)
+    [serving] = shipped.client("sagemaker").describe_endpoint(EndpointName=NAME)[
+        "ProductionVariants"
+    ]
+    # 12 at first; scaling has taken away some where nobody has called for a quarter of an hour.
+    running, wanted = serving["CurrentInstanceCount"], serving["DesiredInstanceCount"]
+    assert 2 <= wanted <= running <= 12
     assert (found.endpoint, found.stack, found.status) == (NAME, STACK, "InService")
-    assert found.variants == (ListedVariant("primary", 12, 12, ("ml.m5.12xlarge",)),)
+    assert found.variants == (ListedVariant("primary", running, wanted, ("ml.m5.12xlarge",)),)
     assert found.dashboard is not None
     known = {
         each["DashboardName"]
