@@ -26,7 +26,7 @@ def project(file: Path) -> dict[str, Any]:
     return found
 
 
-def tested_pythons() -> list[str]:
+def pythons_of_ci() -> list[str]:
     """The versions of CI's matrix, the oldest first."""
     (versions,) = (
         job["strategy"]["matrix"]["python"]
@@ -48,12 +48,12 @@ def test_it_is_an_alpha_until_a_claim_was_seen_on_aws(file: Path) -> None:
 @pytest.mark.parametrize("file", PROJECTS, ids=lambda file: file.parent.name)
 def test_classifiers_name_the_pythons_that_ci_tests(file: Path) -> None:
     named = re.findall(r"Python :: (3\.\d+)", "\n".join(project(file)["classifiers"]))
-    assert named == tested_pythons()
+    assert named == pythons_of_ci()
     assert project(file)["requires-python"] == f">={named[0]}"
 
 
 def test_the_policy_names_the_versions_that_are_let_in_and_tested() -> None:
-    oldest, *_, newest = tested_pythons()
+    oldest, *_, newest = pythons_of_ci()
     assert f"**Python** {oldest} to {newest}" in POLICY
     (cdk,) = (
         one for one in project(ROOT / "pyproject.toml")["dependencies"] if "aws-cdk-lib" in one
