@@ -140,18 +140,25 @@ def an_immutable_role(stack: cdk.Stack, name: str = "hosting") -> iam.IRole:
     )
 
 
-@pytest.mark.parametrize("in_new_vpc", [False, True])
-def test_with_roles_of_others_no_role_is_made(in_new_vpc):
-    stack = stack_of(an_app(), "Ml")
-    given: dict[str, Any] = {}
-    if not in_new_vpc:
-        given["vpc"] = ec2.Vpc.from_vpc_attributes(
+def _network_of(stack: cdk.Stack, *, in_new_vpc: bool) -> dict[str, Any]:
+    """The arguments for an existing VPC; none for a new one."""
+    if in_new_vpc:
+        return {}
+    return {
+        "vpc": ec2.Vpc.from_vpc_attributes(
             stack,
             "Vpc",
             vpc_id="vpc-0123456789abcdef0",
             availability_zones=[A, B],
             private_subnet_ids=SUBNETS,
         )
+    }
+
+
+@pytest.mark.parametrize("in_new_vpc", [False, True])
+def test_with_roles_of_others_no_role_is_made(in_new_vpc):
+    stack = stack_of(an_app(), "Ml")
+    given = _network_of(stack, in_new_vpc=in_new_vpc)
     serve(
         stack,
         **given,
@@ -177,15 +184,7 @@ def _with_given_roles(*, mutable: bool, in_new_vpc: bool) -> cdk.Stack:
         )
         for name in ROLES
     )
-    given: dict[str, Any] = {}
-    if not in_new_vpc:
-        given["vpc"] = ec2.Vpc.from_vpc_attributes(
-            stack,
-            "Vpc",
-            vpc_id="vpc-0123456789abcdef0",
-            availability_zones=[A, B],
-            private_subnet_ids=SUBNETS,
-        )
+    given = _network_of(stack, in_new_vpc=in_new_vpc)
     serve(
         stack,
         **given,
