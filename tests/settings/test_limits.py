@@ -5,23 +5,29 @@ The settings, their limits and the values are taken from the declarations.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, Union
 
 import pytest
+import yaml
 
-from low_latency_endpoint.errors import SettingsError
+from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
 from low_latency_endpoint.facts.limit_kinds import Limit, Range
 from low_latency_endpoint.options.option import Options
 from low_latency_endpoint.report.visible import visible
-from low_latency_endpoint.settings import Settings, parse_settings
+from low_latency_endpoint.settings import Settings, explain_variants, parse_settings
 from low_latency_endpoint.settings.option_models import Limited, model_of
 from tests.limit_edges import inside, outside
 
+SHIPPED = (Path(__file__).resolve().parents[2] / "endpoint.yaml").read_text("utf-8")
 KEY = "<key>"  # in a path: the key itself has the limit
 Limits = Iterator[tuple[tuple[str | int, ...], Limit, bool]]
 
@@ -95,3 +101,34 @@ def test_what_lies_outside_is_told_and_what_lies_inside_is_not(path: tuple[str |
         assert limit.allowed.partition(" or ")[0] in allowed, value
     for value in inside(limit):
         assert limit.rule.code not in told(path, written(limit, value, duration=duration)), value
+
+
+NUMBERS = {
+    path: (limit, duration)
+    for path, (limit, duration) in FOUND.items()
+    if isinstance(limit, Range) and path[0] == "endpoints"
+}
+
+
+def ends(limit: Range) -> list[float]:
+    """The least and the greatest number that the limit takes; floats end at 1.8e308."""
+    greatest = sys.float_info.max
+    least = -greatest if limit.minimum is None else limit.minimum
+    most = greatest if limit.maximum is None else limit.maximum
+    return [int(end) if limit.whole else end for end in (least, most)]
+
+
+@pytest.mark.parametrize("path", NUMBERS, ids=lambda path: ".".join(map(str, path)))
+def test_a_plan_calculates_with_the_ends_of_each_limit(path: tuple[str | int, ...]) -> None:
+    limit, duration = NUMBERS[path]
+    *outer, name = path[2:]
+    for end in ends(limit):
+        content = yaml.safe_load(SHIPPED)
+        group: Any = content["endpoints"]["sentiment"]
+        for part, after in pairwise([*outer, name]):
+            if isinstance(group, dict) and not isinstance(group.get(part), (dict, list)):
+                group[part] = [{}] if after == 0 else {}
+            group = group[part]
+        group[name] = written(limit, end, duration=duration)
+        with contextlib.suppress(LowLatencyEndpointError):  # of what else the option needs
+            explain_variants(parse_settings(yaml.safe_dump(content)))

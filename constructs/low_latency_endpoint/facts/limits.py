@@ -38,6 +38,7 @@ _ALARM = "/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 
 LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
 MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
+HIGHEST_RATE = 1_000_000_000  # our own: far above every endpoint, and a plan can calculate with it
 SAGEMAKER_NAME = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
 _BUCKET_PATH = r"[a-z0-9][a-z0-9.\-]{2,62}/.+"
 NAME_FORM = "letters, digits and inner hyphens"
@@ -472,7 +473,7 @@ TPS_PER_INSTANCE = number_range(
     "LLE603",
     "the measured requests per second of one instance",
     1e-6,
-    None,
+    HIGHEST_RATE,
     whole=False,
     fix="Give one instance's throughput within the latency target.",
 )
@@ -480,7 +481,7 @@ CONCURRENCY_PER_INSTANCE = number_range(
     "LLE896",
     "the measured requests in flight on one instance",
     1e-6,
-    None,
+    HIGHEST_RATE,
     unit="requests in flight",
     whole=False,
     fix="Give the average requests in flight on one instance at its tps_per_instance, "
@@ -498,7 +499,7 @@ SAFETY_FACTOR = number_range(
 COOLDOWN_SECONDS = number_range(
     "LLE605", "the cooldown", 0, None, unit="seconds", source=_TARGET_TRACKING
 )
-PEAK_TPS = number_range("LLE606", "the peak requests per second", 1e-6, None, whole=False)
+PEAK_TPS = number_range("LLE606", "the peak requests per second", 1e-6, HIGHEST_RATE, whole=False)
 FROM_TPS = number_range(
     "LLE607",
     "the rate from which traffic jumps to the peak",
@@ -512,7 +513,7 @@ RISE_TPS = number_range(
     "LLE608",
     "the rise of traffic in a minute",
     0,
-    None,
+    HIGHEST_RATE,
     unit="requests per second each minute",
     whole=False,
 )

@@ -288,8 +288,9 @@ def _warm_up(request: EndpointRequest, fleet: Fleet) -> int:
         return (
             0  # copies follow the requests that the others get, and their cold start harms nobody
         )
-    part = 1.0 if share is None else float(share.fraction)
-    draws = places * (math.log(places) + math.log(WARM_UP_MISS)) / part
+    draws = Fraction(places * (math.log(places) + math.log(WARM_UP_MISS)))
+    if share is not None:
+        draws /= share.fraction
     return min(math.ceil(draws), WARM_UP_MOST)
 
 
