@@ -26,6 +26,7 @@ from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 
@@ -110,6 +111,16 @@ class World:
             model=self.model(containers=[Container(image=image)], **model),
             instance_type=InstanceType(type),
             inference_ami=ami and InferenceAmi(ami),
+        )
+
+    def function(self):
+        """A function outside of any VPC."""
+        return lambda_.Function(
+            self.stack,
+            "Shop",
+            runtime=lambda_.Runtime.PYTHON_3_12,
+            handler="index.handler",
+            code=lambda_.Code.from_inline("def handler(event, context): ..."),
         )
 
     def bucket(self):
@@ -371,6 +382,22 @@ row(
     "account 210987654321",
     "account 123456789012",
 )
+for outside_a_vpc in (
+    lambda w: w.function(),
+    lambda w: lambda_.Function.from_function_name(w.stack, "Shop", "shop"),
+):
+    row(
+        "LLE226",
+        lambda w, caller=outside_a_vpc: w.link().allow_from(caller(w)),
+        "Only VPC-associated Lambda Functions",
+        "a function in a VPC",
+    )
+    row(
+        "LLE226",
+        lambda w, caller=outside_a_vpc: w.pattern(**w.linked(), callers=[caller(w)]),
+        "Only VPC-associated Lambda Functions",
+        "a function in a VPC",
+    )
 
 # --- 3 model -----------------------------------------------------------------------------------
 

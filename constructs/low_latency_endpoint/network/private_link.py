@@ -22,6 +22,7 @@ from ..facts.rules import (
 from ..options.argument_kinds import checked_arguments
 from ..options.network import PrivateLinkOptions
 from ..options.option import made_at
+from ..options.rules import CALLER_WITHOUT_SECURITY_GROUP
 from ..plan.private_dns import takeover
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import outermost_stack, path_below, path_of, region_of, stack_of
@@ -322,7 +323,7 @@ class RuntimePrivateLink(Construct):
             link's stack.
         """
         text = description or "Callers of SageMaker Runtime"
-        groups = caller.connections.security_groups
+        groups = connections_of(caller, path_of(self)).security_groups
         beside_caller = (
             _rules_stand_with(groups, stack_of(self), self.network)
             if rules_in is None
@@ -397,6 +398,18 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
 
     def __init__(self, scope: Construct, id: str) -> None:
         Construct.__init__(self, scope, id)
+
+
+def connections_of(caller: ec2.IConnectable, where: str) -> ec2.Connections:
+    """Return a caller's connections, or raise LLE226 for a function outside of a VPC."""
+    try:
+        return caller.connections
+    except RuntimeError as problem:  # CDK throws when asked
+        raise CALLER_WITHOUT_SECURITY_GROUP.error(
+            got=str(problem).partition("\n")[0],
+            allowed="a function in a VPC, a service, a security group, or a Peer range",
+            where=where,
+        ) from problem
 
 
 def _ports(bidirectional_streaming: bool) -> tuple[int, ...]:

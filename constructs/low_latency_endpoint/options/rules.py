@@ -94,6 +94,13 @@ VPC_NOT_LOOKED_UP = rule(
     "that nobody needs credentials to synthesise.",
     source="/cdk/v2/guide/context.html",
 )
+CALLER_WITHOUT_SECURITY_GROUP = rule(
+    "LLE226",
+    "a caller has no security group",
+    fix="Give the function a VPC: aws_lambda.Function(..., vpc=vpc). For an imported function, name "
+    "its security group in Function.from_function_attributes(..., security_group=...).",
+    source="/lambda/latest/dg/configuration-vpc.html",
+)
 NO_SUCH_ASSET = rule(
     "LLE911",
     "a file or folder of the settings does not exist",

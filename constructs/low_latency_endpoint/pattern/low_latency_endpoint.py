@@ -24,7 +24,7 @@ from ..hosting.model import Model
 from ..hosting.variant import InstancePool
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
-from ..network.private_link import RuntimePrivateLink
+from ..network.private_link import RuntimePrivateLink, connections_of
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.alarms import AlarmOptions, Thresholds, error_share
 from ..options.argument_kinds import checked_arguments
@@ -275,7 +275,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
         self.private_link = link_of(
             self, self.network, private_link=private_link, private_dns=private_dns
         )
-        for caller in callers:
+        for index, caller in enumerate(callers):
+            connections_of(caller, f"{path}, callers[{index}]")
             self.private_link.allow_from(caller)
         stated_names = [endpoint.endpoint_name] if endpoint.endpoint_name else []
         self.model = Model(
