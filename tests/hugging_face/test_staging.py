@@ -728,6 +728,16 @@ def test_foreign_files_are_refused_before_anything_is_copied_and_no_note_stays(s
     assert site.hub.requests == []
 
 
+def test_names_of_other_scripts_leave_the_answer_as_short_as_cloudformation_takes_it(site, stacks):
+    for number in range(9):
+        name = f"{number}" + "\N{GRINNING FACE}" * 200
+        site.s3.put_object(Bucket=site.name, Key=site.commit().prefix + name, Body=b"x")
+    answer = stacks("a").send(function.USE)
+    assert "LLE357" in answer["Reason"]
+    assert "(log: " in answer["Reason"]
+    assert len(json.dumps(answer)) <= 4096
+
+
 def test_a_little_before_its_end_the_function_says_so_and_what_is_done_stays(site, stacks):
     stack = stacks("a")
     stack.send(function.USE)

@@ -325,11 +325,14 @@ def test_an_answer_that_is_never_taken_is_an_error(cloudformation, sender_answer
     assert cloudformation.bodies == []
 
 
+@pytest.mark.parametrize("letter", ["x", '"', "\n", "é", "漢", "\N{GRINNING FACE}"])
 @pytest.mark.parametrize("answer", [WARM, COLD, REFUSED])
-def test_the_answer_of_sixteen_zones_fits_cloudformation(cloudformation, sender_answers, answer):
+def test_the_answer_of_sixteen_zones_fits_cloudformation(
+    cloudformation, sender_answers, answer, letter
+):
     times = [123456.789] * 40 + [None] * 10
-    zones = {f"use1-az{number}": zone(*times, error="x" * 500) for number in range(16)}
-    sender_answers({**answer, "zones": zones, "refused": answer["refused"] and "y" * 9000})
+    zones = {f"use1-az{number}": zone(*times, error=letter * 500) for number in range(16)}
+    sender_answers({**answer, "zones": zones, "refused": answer["refused"] and letter * 9000})
     found = run(cloudformation, "Create")
     (body,) = cloudformation.bodies
     assert len(body) <= 4096

@@ -26,7 +26,7 @@ from .hub import Hub
 USE, FILES, CHECK = "Custom::HubModelUse", "Custom::HubModelFiles", "Custom::HubModelCheck"
 MARGIN = 45.0
 """Seconds for what is written to S3, and for the answer."""
-_REASON_LIMIT = 1500
+_REASON_LIMIT = 1500  # bytes, of the 4,096 that CloudFormation takes
 _ANSWER_TRIES = 5
 
 
@@ -43,7 +43,15 @@ def handler(event: Mapping[str, Any], context: Any) -> None:
         said = problem = f"{type(error).__name__}: {error}"
     _log({"request": event["RequestType"], "type": event["ResourceType"], "said": said})
     log = f" (log: {context.log_group_name} {context.log_stream_name})"
-    _answer(event, _identity(event, problem), problem[:_REASON_LIMIT] + log if problem else "")
+    reason = _shortened(problem) + log if problem else ""
+    _answer(event, _identity(event, problem), reason)
+
+
+def _shortened(reason: str) -> str:
+    """Cut a reason to its limit in bytes of JSON, where a letter such as "é" takes six."""
+    while (size := len(json.dumps(reason))) > _REASON_LIMIT:
+        reason = reason[: len(reason) * _REASON_LIMIT // size]
+    return reason
 
 
 def _identity(event: Mapping[str, Any], problem: str = "") -> str:

@@ -27,7 +27,7 @@ SENDER_SECONDS = 150  # the slice, a last request of 70 s, and a cold start
 GIVE_UP_SECONDS = 180  # for so long the sender may be out of reach: see SenderUnavailable
 RETRY_SECONDS = 2
 KEEP_WARM_SECONDS = 10
-REASON_LIMIT = 1500
+REASON_LIMIT = 1500  # bytes, of the answer's
 ANSWER_LIMIT = 4096  # bytes, CloudFormation's
 
 MET, SENT, MISSED, REFUSED, SKIPPED = "met", "sent", "missed", "refused", "skipped"
@@ -63,10 +63,17 @@ def custom_resource(event: Mapping[str, Any], context: Any) -> None:
             succeeded, reason, data = _verdict(report, event["ResourceProperties"], rolling_back)
     except Exception as error:
         succeeded = event["RequestType"] == "Delete" or rolling_back
-        reason = f"{type(error).__name__}: {error}"[:REASON_LIMIT]
+        reason = _shortened(f"{type(error).__name__}: {error}")
         _log({"event": "warm-up broke", "reason": reason})
     log = f" (log: {context.log_group_name} {context.log_stream_name})"
-    _answer(event, succeeded, reason[:REASON_LIMIT] + log, data)
+    _answer(event, succeeded, _shortened(reason) + log, data)
+
+
+def _shortened(reason: str) -> str:
+    """Cut a reason to its limit in bytes of JSON, where a letter such as "é" takes six."""
+    while (size := len(json.dumps(reason))) > REASON_LIMIT:
+        reason = reason[: len(reason) * REASON_LIMIT // size]
+    return reason
 
 
 def warm_up(
