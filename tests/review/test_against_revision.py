@@ -358,7 +358,12 @@ def test_a_name_that_a_stack_keeps_is_refused(check: Check, checkout: Checkout, 
     assert (
         "**:no_entry: refused: other.yaml: " in answer.out or "**:x: refused: other" in answer.out
     )
-    assert answer.out.count("the stack that stays has sentiment of LowLatencyEndpoint") > 1
+    assert (
+        answer.out.count(
+            "the stack that stays has endpoint&#95;name sentiment of LowLatencyEndpoint"
+        )
+        > 1
+    )
     checkout.git("reset", "--quiet", "--hard", "HEAD~1")
     checkout.commit(
         {"endpoint.yaml": None, "other.yaml": settings({"stack_name": "Other"}, endpoint_name="o")}

@@ -325,3 +325,56 @@ def test_a_deleted_file_deletes_no_stack() -> None:
 def test_without_any_change_nothing_costs_more() -> None:
     for prices in ({}, {TYPES[0]: 2.0}, dict.fromkeys(ITEMS, 2.0)):
         assert dearer(base(prices), base(prices)) == []
+
+
+def steps(at: int, add: int) -> Callable[[Values], None]:
+    adds = [{"requests": at, "add": add}]
+    return scaling(steps={"metric": "invocations", "adds": adds, "cooldown": "1s"})
+
+
+def in_flight(target: float) -> Callable[[Values], None]:
+    return scaling(metric="concurrency", concurrency_target=target)
+
+
+def quieter(values: Values) -> None:
+    """Fewer requests, and a target that has many more instances for what comes today."""
+    sentiment(values)["throughput"] |= {"peak_tps": 20, "safety_factor": 0.02}
+
+
+def quieter_and_weaker(values: Values) -> None:
+    """The same, told as a result and as a load: each alone costs no more."""
+    sentiment(values)["throughput"] |= {
+        "peak_tps": 40,
+        "tps_per_instance": 8,
+        "rise_tps_per_minute": 1,
+    }
+
+
+#: Before and after, with the same range of instances.
+SCALED_OTHERWISE: dict[str, tuple[Callable[[Values], None], Callable[[Values], None]]] = {
+    "sooner steps": (steps(100_000, 1), steps(1, 22)),
+    "other targets": (in_flight(8), in_flight(0.5)),
+    "another metric": (scaling(invocations_target=9000), in_flight(0.5)),
+    "a stated load": (lambda values: None, quieter),
+    "a stated load and result": (lambda values: None, quieter_and_weaker),
+}
+
+
+@pytest.mark.parametrize("how", SCALED_OTHERWISE)
+def test_who_scales_otherwise_within_a_range_is_asked(how: str) -> None:
+    """What the change says of its load, or what no day counts, passes for nothing."""
+    was, now = SCALED_OTHERWISE[how]
+    before = base(dict.fromkeys(ITEMS, 2.0), instances={"min": 2, "initial": 10, "max": 40})
+    after = deepcopy(before)
+    was(before)
+    now(after)
+    assert dearer(before, after)
+    assert dearer(before, before) == []
+
+
+def test_a_smaller_load_with_a_smaller_fleet_costs_no_more() -> None:
+    before = base(dict.fromkeys(ITEMS, 2.0), instances={"min": 4, "initial": 10, "max": 40})
+    after = deepcopy(before)
+    sentiment(after)["throughput"]["peak_tps"] = 500
+    sentiment(after)["instances"] = {"min": 2, "initial": 5, "max": 20}
+    assert dearer(before, after) == []

@@ -291,12 +291,13 @@ def stack_cost(settings: Settings) -> StackCost:
 def stack_cost_of_a_day(settings: Settings) -> StackCost:
     """The same with the instances of each fleet along a day of usual traffic, where these are known.
 
-    They are not where times are set that no day counts.
+    They are not where steps are stated, or times are set that no day counts.
     """
     cost, day = stack_cost(settings), shapes()["daily-wave"]
     fleets = fleets_along(settings, day)
     for variant in planned_variants(settings):
-        if SetTimes.of(variant.plan).why_left_out(day):
+        has_steps = variant.plan.request.scaling.steps is not None
+        if has_steps or SetTimes.of(variant.plan).why_left_out(day):
             fleets[variant.label] = None
     endpoints = {
         key: replace(endpoint, on_average=fleet.mean if fleet else None)

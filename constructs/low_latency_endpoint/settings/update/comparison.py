@@ -46,7 +46,7 @@ from .endpoint_fields import (
     differences,
     greatest,
 )
-from .former_measurements import MEASURED, as_measured_before
+from .former_measurements import LOADS, MEASURED, as_loaded_before, as_measured_before
 from .shared_fields import SHARED_FIELDS, another_stack
 
 _MOST_PRICES = 5  # more of them differ by a file of prices
@@ -195,15 +195,29 @@ class SettingsComparison:
     @cached_property
     def costs(self) -> tuple[StackCost, StackCost]:
         """What is deployed costs for an hour, before and after, at the prices of ``before``."""
-        return stack_cost_of_a_day(self.before), self._deployed_cost(self.priced)
+        return stack_cost_of_a_day(self.before), self.deployed_cost(self.priced)
 
-    @cached_property
-    def cost_as_measured_before(self) -> StackCost | None:
-        """What ``after`` costs at the former load-test results; ``None`` where it states no others."""
+    @property
+    def as_stated_before(self) -> dict[str, Settings]:
+        """``after`` with what the former settings say of results and load, by what that is.
+
+        Without those that say the same as ``after``.
+        """
         measured = as_measured_before(self.before, self.priced)
-        return None if measured == self.priced else self._deployed_cost(measured)
+        ways = {
+            "with the former load-test result": measured,
+            "at the former load": as_loaded_before(self.before, self.priced),
+            "with the former load-test result at the former load": as_loaded_before(
+                self.before, measured
+            ),
+        }
+        texts: dict[str, Settings] = {}
+        for text, settings in ways.items():
+            if settings != self.priced and settings not in texts.values():
+                texts[text] = settings
+        return texts
 
-    def _deployed_cost(self, after: Settings) -> StackCost:
+    def deployed_cost(self, after: Settings) -> StackCost:
         """The cost of a later stack, with that of the former one where it stays beside it."""
         cost = stack_cost_of_a_day(after)
         if not another_stack(self.before, self.after):
@@ -212,7 +226,7 @@ class SettingsComparison:
 
     @property
     def changed_measures(self) -> list[str]:
-        """Prices and load-test results that differ: what a cost is calculated with."""
+        """Prices, load-test results and loads that differ: what a cost is calculated with."""
         return [
             f"{f'{setting_difference.endpoint}: ' * bool(setting_difference.endpoint)}{setting_difference.path} "
             f"{setting_difference.before or 'none'} -> {setting_difference.after or 'none'}"
@@ -221,7 +235,7 @@ class SettingsComparison:
                 not setting_difference.endpoint
                 and setting_difference.path.split(".")[0] == "prices"
             )
-            or setting_difference.path.split(".")[-1] in ("throughput", *MEASURED)
+            or setting_difference.path.split(".")[-1] in ("throughput", *MEASURED, *LOADS)
         ]
 
     @property

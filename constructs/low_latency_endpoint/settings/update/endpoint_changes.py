@@ -23,6 +23,7 @@ from ..endpoint import (
 )
 from ..stack import Settings
 from ..variant_plans import has_own_model, planned_variants
+from .claims import has_endpoint_name
 from .endpoint_fields import (
     PLANNED,
     PLANNED_BY_ZONES,
@@ -36,7 +37,7 @@ from .endpoint_fields import (
     scaled_variants,
     touched_at,
 )
-from .shared_fields import endpoint_names, subnets
+from .shared_fields import subnets
 
 _MOST_NAMES = 5  # of files; a comment has other things to say too
 _SHORT = 12  # digits of a commit
@@ -345,7 +346,7 @@ def _follows(
 
 def _renamed(before: Settings, after: Settings, key: str) -> Consequence:
     was, now = before.endpoints[key].endpoint_name, after.endpoints[key].endpoint_name
-    if now is not None and now.lower() in endpoint_names(before):
+    if now is not None and has_endpoint_name(before, now):
         return _taken(now, key)
     old, new = was or "the endpoint of the derived name", now or "an endpoint of a derived name"
     return Consequence(
@@ -387,7 +388,7 @@ def _of_scaled(stated: Stated, key: str) -> Consequence:
 
 def _added(before: Settings, after: Settings, key: str) -> Iterator[Consequence]:
     stated = after.endpoints[key]
-    if stated.endpoint_name and stated.endpoint_name.lower() in endpoint_names(before):
+    if stated.endpoint_name and has_endpoint_name(before, stated.endpoint_name):
         yield _taken(stated.endpoint_name, key)
     fleets = ", ".join(
         f"{variant.plan.fleet.initial} x {variant.plan.request.serving.instance_type}"

@@ -1,6 +1,7 @@
-"""Settings as they would be if nothing had been measured anew.
+"""Settings as they would be if nothing had been measured anew, and the load had not changed.
 
-Whoever changes a fleet could say in the same change that an instance holds more.
+Whoever changes a fleet could say in the same change that an instance holds more, or that fewer
+requests come.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..endpoint import EndpointSettings, FurtherSettings, further_variants
 from ..stack import Settings
 
 MEASURED = ("tps_per_instance", "concurrency_per_instance")  # by a load test
+LOADS = ("peak_tps", "from_tps", "rise_tps_per_minute", "peaks")  # of the callers
 _Further = TypeVar("_Further", bound=FurtherSettings)
 
 
@@ -22,6 +24,15 @@ def as_measured_before(before: Settings, after: Settings) -> Settings:
     """The settings with the former load-test results of instance types that stay."""
     endpoints = {
         key: _as_measured(before.endpoints.get(key), endpoint)
+        for key, endpoint in after.endpoints.items()
+    }
+    return changed(after, endpoints=endpoints)
+
+
+def as_loaded_before(before: Settings, after: Settings) -> Settings:
+    """The settings with the former load of the endpoints that stay."""
+    endpoints = {
+        key: _as_loaded(before.endpoints.get(key), endpoint)
         for key, endpoint in after.endpoints.items()
     }
     return changed(after, endpoints=endpoints)
@@ -70,6 +81,16 @@ def _as_measured(before: EndpointSettings | None, after: EndpointSettings) -> En
         },
         shadow=shadow and _further(own.get(shadow.name), shadow, former),
     )
+
+
+def _as_loaded(before: EndpointSettings | None, after: EndpointSettings) -> EndpointSettings:
+    """The endpoint with the former load; its peaks stay where a schedule stands in their place."""
+    if before is None or before.throughput is None or after.throughput is None:
+        return after
+    loads = {name: getattr(before.throughput, name) for name in LOADS}
+    if after.scaling.schedule:
+        loads["peaks"] = after.throughput.peaks
+    return replace(after, throughput=replace(after.throughput, **loads))
 
 
 def _further(before: FurtherSettings | None, after: _Further, former: dict[str, float]) -> _Further:

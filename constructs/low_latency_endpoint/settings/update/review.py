@@ -15,17 +15,19 @@ from ...errors.frozen import dataclass
 from ...options.option import Effect
 from ...options.rules import OUTSIDE
 from ...plan.hourly_cost import StackCost
+from ...plan.plan import Plan
 from ..endpoint import volume_of
 from ..loading import load_settings
 from ..plan_report import explain_variants
 from ..stack import Settings, region_of
 from ..stack_parts import stack_cost_of_a_day
 from ..variant_plans import planned_variants
+from .claims import STACK_NAME, StackClaim, claims, same_place
 from .comparison import SettingsComparison, at_former_prices, compare
 from .endpoint_fields import SettingDifference
 from .former_measurements import measured_in_the_change_alone
 from .revisions import REVISION, Revision
-from .shared_fields import another_stack, endpoint_names
+from .shared_fields import another_stack
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class FileReview:
     # whether the former file has mistakes, so that there is nothing to compare with
     before_is_wrong: bool = False
     folders: tuple[Path, ...] = ()  # of both revisions
-    taken: tuple[str, ...] = ()  # names of endpoints that a stack which stays has, with its file
+    taken: tuple[str, ...] = ()  # what a stack that stays has already, with its file
 
     @classmethod
     def of(cls, path: str, comparison: SettingsComparison) -> FileReview:
@@ -92,11 +94,11 @@ class FileReview:
 
     @property
     def refusal(self) -> str:
-        """Why SageMaker refuses its endpoints; empty where their names are free."""
+        """Why its deployment fails; empty where no stack that stays has what it claims."""
         if not self.taken:
             return ""
         return (
-            f"SageMaker refuses its endpoints: the stack that stays has {', '.join(self.taken)}, "
+            f"the deployment fails: the stack that stays has {', '.join(self.taken)}, "
             "until somebody deletes it"
         )
 
@@ -227,24 +229,24 @@ def _moved(reviews: list[FileReview]) -> list[FileReview]:
 
 
 def _held_against_each_other(reviews: list[FileReview]) -> list[FileReview]:
-    """With a mistake at each file whose stack, or endpoint's name, another file has too."""
-    claims: dict[tuple[str, str], list[tuple[FileReview, Settings]]] = {}
+    """With a mistake at each file that claims what another file claims too."""
+    by_claim: dict[StackClaim, list[tuple[FileReview, Settings]]] = {}
     for each in reviews:
         if each.after is not None:
-            for claim in _claims(each.after):
-                claims.setdefault(claim, []).append((each, each.after))
+            own_stack = StackClaim(STACK_NAME, each.after.stack_name)
+            for claim in (own_stack, *claims(each.after)):
+                by_claim.setdefault(claim, []).append((each, each.after))
     problems: dict[str, list[str]] = {}
-    for (kind, name), claiming in claims.items():
+    for claim, claiming in by_claim.items():
         for review, settings in claiming:
             others = [
                 other.path
                 for other, theirs in claiming
-                if other is not review and _same_place(settings, theirs)
+                if other is not review and same_place(settings, theirs)
             ]
             if others:
                 problems.setdefault(review.path, []).append(
-                    f"{kind} {name} is that of {', '.join(others[:3])} too: "
-                    + _WHY[kind].format(name=name)
+                    f"{claim} is that of {', '.join(others[:3])} too: {claim.why}"
                 )
     return [
         replace(file_review, problems=(*file_review.problems, *problems.get(file_review.path, ())))
@@ -253,7 +255,7 @@ def _held_against_each_other(reviews: list[FileReview]) -> list[FileReview]:
 
 
 def _held_against_what_stays(reviews: list[FileReview]) -> list[FileReview]:
-    """With the names of endpoints that a file is new to, and a stack which nobody deletes has."""
+    """With what a file claims anew, and a stack that nobody deletes has."""
     staying = [review for review in reviews if review.before and _leaves_its_stack(review)]
     return [replace(review, taken=tuple(_taken(review, staying))) for review in reviews]
 
@@ -266,38 +268,19 @@ def _leaves_its_stack(review: FileReview) -> bool:
 
 
 def _taken(review: FileReview, staying: list[FileReview]) -> Iterator[str]:
-    """The names, each with the file that described the stack which has it."""
+    """The claims, each with the file that described the stack which has it."""
     if review.after is None:
         return
-    own = endpoint_names(review.before) if review.before else {}
+    own = set(claims(review.before)) if review.before else set()
     for other in staying:
         if other.path == review.path or not other.before:
             continue
-        if not _same_place(review.after, other.before):
+        if not same_place(review.after, other.before):
             continue
-        theirs = endpoint_names(other.before)
-        for name, text in endpoint_names(review.after).items():
-            if name in theirs and name not in own:
-                yield f"{text} of {other.before.stack_name} ({other.path})"
-
-
-_WHY = {
-    "stack_name": "each deployment would overwrite the other's stack",
-    "endpoint_name": "SageMaker has one endpoint of a name in a Region",
-}
-
-
-def _claims(settings: Settings) -> Iterator[tuple[str, str]]:
-    yield "stack_name", settings.stack_name
-    for endpoint in settings.endpoints.values():
-        if endpoint.endpoint_name:
-            yield "endpoint_name", endpoint.endpoint_name.lower()
-
-
-def _same_place(one: Settings, other: Settings) -> bool:
-    """Whether both may go into one account and Region: what a file leaves open, may be anywhere."""
-    pairs = ((region_of(one), region_of(other)), (one.account, other.account))
-    return all(None in pair or pair[0] == pair[1] for pair in pairs)
+        theirs = set(claims(other.before))
+        for claim in claims(review.after):
+            if claim in theirs - own:
+                yield f"{claim} of {other.before.stack_name} ({other.path})"
 
 
 def _stack(settings: Settings | None) -> tuple[str | None, ...]:
@@ -402,14 +385,15 @@ def _dearer(review: FileReview, percent: float) -> Iterator[str]:
         return
     for text in _more_of_what_has_no_price(comparison.before, comparison.after):
         yield f"more is billed, and what that costs is not known: {text}"
-    try:
-        former = comparison.cost_as_measured_before
-    except LowLatencyEndpointError as error:
-        yield f"with the former load-test result the plan does not hold: {error}"
-    else:
-        if former is not None:
-            how = " with the former load-test result"
-            yield from _more(before, former, percent, how, moved=moved)
+    for text in _scaled_otherwise(comparison.before, comparison.after, after):
+        yield f"what a day costs is not known, and the change scales otherwise: {text}"
+    for how, settings in comparison.as_stated_before.items():
+        try:
+            former = comparison.deployed_cost(settings)
+        except LowLatencyEndpointError as error:
+            yield f"{how} the plan does not hold: {error}"
+        else:
+            yield from _more(before, former, percent, f" {how}", moved=moved)
     alone = [*measured_in_the_change_alone(comparison.before, comparison.after)]
     if alone:
         yield (
@@ -453,6 +437,32 @@ def _day_not_known(before: StackCost, after: StackCost) -> list[str]:
         for key, endpoint in after.endpoints.items()
         if key in was and endpoint.on_average is None
     ]
+
+
+def _scaled_otherwise(before: Settings, after: Settings, cost: StackCost) -> Iterator[str]:
+    """The variants whose fleet along a day nobody knows, and that may be larger than before.
+
+    Those on requests in flight, and those with steps or with set times that no day counts.
+    """
+    former = {variant.label: variant.plan for variant in planned_variants(before)}
+    for variant in planned_variants(after):
+        plan = former.get(variant.label)
+        known = cost.endpoints[variant.label].on_average is not None
+        if plan is not None and not known and _may_scale_further(plan, variant.plan):
+            yield variant.label
+
+
+def _may_scale_further(before: Plan, after: Plan) -> bool:
+    """Whether a fleet may stand higher within the same range."""
+    now, was = after.scaling, before.scaling
+    if now is None:
+        return False
+    if was is None or now.metric != was.metric or now.target < was.target:
+        return True
+    if now.scale_in_seconds > was.scale_in_seconds or after.schedule != before.schedule:
+        return True
+    steps = after.request.scaling.steps
+    return steps is not None and steps != before.request.scaling.steps
 
 
 def _more_of_what_has_no_price(before: Settings, after: Settings) -> Iterator[str]:

@@ -10,6 +10,7 @@ from ...facts.subnets import network_blocks
 from ...options.option import Effect
 from ..plan_report import fleet_with_addresses
 from ..stack import Settings
+from .claims import claims, same_place
 from .endpoint_fields import PLANNED, PLANNED_BY_ZONES, Consequence, alone_changed, both_texts
 
 _Shared = Callable[[Settings, Settings], Iterator[Consequence]]
@@ -34,12 +35,6 @@ def subnet_blocks(settings: Settings) -> dict[str, str]:
 def both(before: Settings, after: Settings) -> tuple[str, ...]:
     """Keys of the endpoints that are there before and after."""
     return tuple(key for key in after.endpoints if key in before.endpoints)
-
-
-def endpoint_names(settings: Settings) -> dict[str, str]:
-    """The stated names of endpoints, by themselves as SageMaker compares them."""
-    names = (endpoint.endpoint_name for endpoint in settings.endpoints.values())
-    return {name.lower(): name for name in names if name}
 
 
 def same_vpc(before: Settings, after: Settings) -> bool:
@@ -174,10 +169,7 @@ def _key(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 def another_stack(before: Settings, after: Settings) -> bool:
     """Whether two files surely describe two stacks; what a profile decides may be the same."""
-    return before.stack_name != after.stack_name or any(
-        None not in (was, now) and was != now
-        for was, now in ((before.region, after.region), (before.account, after.account))
-    )
+    return before.stack_name != after.stack_name or not same_place(before, after)
 
 
 def _another_stack(before: Settings, after: Settings) -> Iterator[Consequence]:
@@ -188,14 +180,13 @@ def _another_stack(before: Settings, after: Settings) -> Iterator[Consequence]:
         )
         return
     keys = both(before, after)
-    names = endpoint_names(before)
-    again = sorted(name for key, name in endpoint_names(after).items() if key in names)
-    elsewhere = (before.region, before.account) != (after.region, after.account)
-    if again and not elsewhere:
+    theirs = set(claims(before))
+    taken = [claim for claim in claims(after) if claim in theirs]
+    if taken and same_place(before, after):
         yield Consequence(
             Effect.REFUSED,
-            f"a stack {after.stack_name} beside {before.stack_name}, in which SageMaker refuses "
-            f"{', '.join(again)}: an endpoint of that name is there",
+            f"a stack {after.stack_name} beside {before.stack_name}, which has "
+            f"{', '.join(map(str, taken))}",
             keys,
         )
     else:
