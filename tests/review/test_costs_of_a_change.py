@@ -360,6 +360,16 @@ SCALED_OTHERWISE: dict[str, tuple[Callable[[Values], None], Callable[[Values], N
 }
 
 
+def test_capturing_answers_beside_requests_costs_more() -> None:
+    before = base({})
+    capture(before)
+    sentiment(before)["data_capture"]["capture"] = ["input"]
+    after = deepcopy(before)
+    sentiment(after)["data_capture"]["capture"] = ["input", "output"]
+    assert any("output: 0 -> 100 %" in text for text in dearer(before, after))
+    assert dearer(after, before) == []
+
+
 @pytest.mark.parametrize("how", SCALED_OTHERWISE)
 def test_who_scales_otherwise_within_a_range_is_asked(how: str) -> None:
     """What the change says of its load, or what no day counts, passes for nothing."""

@@ -81,6 +81,35 @@ def test_files_that_run_code_are_a_warning(changed: Any) -> None:
     )
 
 
+CARRIERS = ("code/requirements.txt", "a.whl", "m.joblib", "m.h5", "serving.properties", "k.so")
+
+
+@pytest.mark.parametrize("path", CARRIERS)
+def test_what_is_installed_or_names_code_is_a_warning(changed: Any, path: str) -> None:
+    file = PinnedFile(path, 100, "c" * 64)
+    _, verdict = changed(replace(QWEN, files=(*QWEN.files, file)))
+    assert [because["limit"] for because in verdict["because"]] == ["new-warning"]
+    assert verdict["because"][0]["what"].endswith(path)
+
+
+def test_other_content_of_code_is_a_warning(changed: Any, checkout: Checkout) -> None:
+    with_code = replace(QWEN, files=(*QWEN.files, CODE))
+    checkout.commit({"models.lock.yaml": lock_text([with_code])})
+    other = CODE._replace(sha256="d" * 64)
+    _, verdict = changed(replace(QWEN, files=(*QWEN.files, other), commit="8" * 40))
+    assert [because["limit"] for because in verdict["because"]] == ["new-warning"]
+    assert "modeling_evil.py" in verdict["because"][0]["what"]
+
+
+def test_another_host_of_the_hub_is_a_warning(check: Check, checkout: Checkout) -> None:
+    checkout.commit({"endpoint.yaml": SETTINGS, "models.lock.yaml": lock_text([QWEN])})
+    stated = "{model: Qwen/Qwen3-8B, hub_endpoint: https://hub.example.com}"
+    text = SETTINGS.replace("{model: Qwen/Qwen3-8B}", stated)
+    (checkout.folder / "endpoint.yaml").write_text(text, encoding="utf-8")
+    answer = check("main", "--fail-on=new-warning")
+    assert (answer.code, "token of the Hub goes to another host" in answer.out) == (1, True)
+
+
 def test_another_licence_is_a_warning(changed: Any) -> None:
     difference, verdict = changed(replace(QWEN, license="mit"))
     assert (difference["effect"], verdict["fails"]) == ("nothing", True)

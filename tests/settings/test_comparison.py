@@ -11,6 +11,7 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from rich.console import Console
 
 from low_latency_endpoint import DeploymentPolicy
@@ -38,6 +39,8 @@ from low_latency_endpoint.settings.update.endpoint_fields import (
 from low_latency_endpoint.settings.update.revisions import is_file_name
 from tools.fuzzing.agreement import folder_of_files, text_of
 from tools.fuzzing.cases import settings_values
+
+SHIPPED = Path(__file__).resolve().parents[2] / "endpoint.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +177,25 @@ def test_what_a_policy_of_scaling_says_is_compared() -> None:
             for each in (policy, other)
         )
         assert first != second, name
+
+
+def test_each_warning_that_a_later_file_has_more_of_is_gained() -> None:
+    """Several have one ID: two peaks without a range of their own are two warnings."""
+
+    def with_peaks(**peaks: tuple[float, str, str]) -> Settings:
+        values = yaml.safe_load(SHIPPED.read_text("utf-8"))
+        values["endpoints"]["sentiment"]["throughput"]["peaks"] = {
+            name: {"tps": tps, "from": start, "to": end}
+            for name, (tps, start, end) in peaks.items()
+        }
+        return parse_settings(yaml.safe_dump(values))
+
+    night, first = (900, "22:00", "06:00"), (800, "23:00", "23:30")
+    before = with_peaks(night=night, first=first)
+    after = with_peaks(night=night, first=first, second=(850, "01:00", "01:30"))
+    (gained,) = compare(before, after).warnings["gained"]
+    assert gained[1].startswith("second ")
+    (lost,) = compare(after, before).warnings["lost"]
+    assert lost == gained
+    another = with_peaks(night=night, third=first)
+    assert [text.split()[0] for _, text in compare(before, another).warnings["gained"]] == ["third"]

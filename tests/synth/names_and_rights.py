@@ -126,7 +126,12 @@ def narrowed(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, s
             for right in _rights(old, "Allow", {})
             if not any(_covers(other, right) for other in have)
         ]
-        denied = set(_rights(new, "Deny", {})) - set(_rights(old, "Deny", {}))
+        # What a function's own code is denied beside its network interfaces, Lambda itself may do.
+        denied = {
+            right
+            for right in set(_rights(new, "Deny", {})) - set(_rights(old, "Deny", {}))
+            if "lambda:SourceFunctionArn" not in right[0]
+        }
         lost += [("/".join(place), *right) for right in [*gone, *sorted(denied)]]
     return lost
 

@@ -51,6 +51,8 @@ def effects_of(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, dict
         # A subnet more in a zone more, and one less, is what models and callers notice by theirs.
         kinds = [kind for kind in KNOWN if kind != "AWS::EC2::Subnet" or effect == "REPLACED"]
         found += [effect for kind in resources.values() if kind in kinds]
+    if "AWS::EC2::VPC" not in those(changes, Effect.REPLACED, Effect.DELETED).values():
+        found += ["DELETED" for _ in ways_in(before) - ways_in(after)]
     if _overlapping(before, after, changes):
         found.append("REFUSED")
     endpoints = _endpoints(before, after, changes)
@@ -59,6 +61,21 @@ def effects_of(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, dict
             key: "REFUSED" if effect != "NEW" else effect for key, effect in endpoints.items()
         }
     return max([*found, *endpoints.values()], key=RANK.index), endpoints
+
+
+def ways_in(template: dict[str, Any]) -> set[str]:
+    """How callers reach the endpoints: zonal names, private DNS, ranges, VPCs of a hosted zone."""
+    ways = {f"output {name}" for name in template.get("Outputs", {}) if "ZonalUrl" in name}
+    for each in template["Resources"].values():
+        properties = each.get("Properties", {})
+        if properties.get("PrivateDnsEnabled"):
+            ways.add(f"private DNS {'of the runtime' * ('runtime' in str(properties))}")
+        if each["Type"] == "AWS::Route53::HostedZone":
+            ways |= {f"hosted zone in {vpc['VPCId']}" for vpc in properties["VPCs"]}
+        for ingress in (properties, *properties.get("SecurityGroupIngress", ())):
+            if "CidrIp" in ingress:
+                ways.add(f"from {ingress['CidrIp']}")
+    return ways
 
 
 def _endpoints(before: dict[str, Any], after: dict[str, Any], changes: Changes) -> dict[str, str]:

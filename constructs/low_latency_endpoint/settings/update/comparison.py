@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -31,6 +32,7 @@ from .endpoint_changes import (
     UNSTATED,
     difference,
     differences_of_endpoint,
+    hub_warnings,
     lock_warnings,
     longest,
     shifted_loads,
@@ -49,6 +51,7 @@ from .endpoint_fields import (
 from .former_measurements import LOADS, MEASURED, as_loaded_before, as_measured_before
 from .shared_fields import SHARED_FIELDS, another_stack
 
+_NUMBERED = re.compile(r"-\d+$")  # IDs of warnings by a place in a list, not by what they say
 _MOST_PRICES = 5  # more of them differ by a file of prices
 _BY_DEFAULT = Consequence(Effect.NOTHING, "what it is by default, so nothing changes")
 _SAME_CONFIGURATION = (
@@ -162,21 +165,19 @@ class SettingsComparison:
         before, after = self.explanations
         found: dict[str, list[tuple[str, str]]] = {"gained": [], "lost": [], "changed": []}
         for key in dict.fromkeys([*before, *after]):
-            old, new = (
-                {warning.id: str(warning) for warning in plans[key].warnings}
-                if key in plans
-                else {}
-                for plans in (before, after)
-            )
-            found["lost"] += [(key, text) for name, text in old.items() if name not in new]
-            found["gained"] += [(key, text) for name, text in new.items() if name not in old]
-            found["changed"] += [
-                (key, text) for name, text in new.items() if old.get(name, text) != text
-            ]
+            old, new = (_warnings_by_id(plans.get(key)) for plans in (before, after))
+            for name in dict.fromkeys([*old, *new]):
+                was, now = old.get(name, []), new.get(name, [])
+                if len(was) == len(now) == 1 and not _NUMBERED.search(name):
+                    found["changed"] += [(key, text) for text in now if text not in was]
+                else:
+                    found["lost"] += [(key, text) for text in was if text not in now]
+                    found["gained"] += [(key, text) for text in now if text not in was]
         for key in self.keys:
             was, now = self.before.endpoints.get(key), self.after.endpoints.get(key)
             if was and now:
                 found["gained"] += [(key, text) for text in lock_warnings(was, now)]
+                found["gained"] += [(key, text) for text in hub_warnings(was, now)]
                 found["gained"] += [(key, text) for text in stale_measurements(was, now)]
                 shifted = shifted_loads(self.before, self.after, key)
                 found["gained"] += [(key, text) for text in shifted]
@@ -360,6 +361,14 @@ def _together(
                 after_all(setting_difference, effect) for effect in setting_difference.consequences
             ),
         )
+
+
+def _warnings_by_id(explanation: Explanation | None) -> dict[str, list[str]]:
+    """The texts of the warnings of each ID; several have one where a list gives rise to them."""
+    texts: dict[str, list[str]] = {}
+    for warning in explanation.warnings if explanation else ():
+        texts.setdefault(warning.id, []).append(str(warning))
+    return texts
 
 
 def at_former_prices(before: Settings | None, after: Settings) -> Settings:

@@ -39,6 +39,11 @@ from .endpoint_fields import (
 )
 from .shared_fields import subnets
 
+_CODE = (
+    *(".py", ".pyc", ".so", ".whl", ".egg", ".jar", ".sh", ".joblib", ".dill", ".mar"),
+    *(".h5", ".keras", "requirements.txt", "serving.properties"),
+)
+"""Ends of files' names: code, archives of code, what is installed or names code to run."""
 _MOST_NAMES = 5  # of files; a comment has other things to say too
 _SHORT = 12  # digits of a commit
 _PINNED_ALIKE = Consequence(Effect.NOTHING, "the model is pinned as before")
@@ -54,15 +59,24 @@ def lock_consequences(
 
 
 def lock_warnings(before: EndpointSettings, after: EndpointSettings) -> Iterator[str]:
-    """What a reviewer must look at: files that can run code, and another licence."""
+    """What a reviewer must look at: files that can run code, another licence, another Hub."""
     there = _pinned(before)
     for place, new in _pinned(after).items():
         old = there.get(place)
-        known = {file.path for file in old.files} if old and old.model == new.model else set()
-        if risky := [file.path for file in new.files if file.path not in known and _runs(file)]:
+        known = set(old.files) if old and old.model == new.model else set()
+        risky = [file.path for file in new.files if file not in known and _runs(file)]
+        if risky:
             yield f"{new.model} gets files that run code when they are loaded: {_names(risky)}"
         if old and old.model == new.model and old.license != new.license:
             yield f"another licence of {new.model} in the lock file: {_licences(old, new)}"
+
+
+def hub_warnings(before: EndpointSettings, after: EndpointSettings) -> Iterator[str]:
+    """Another host than before, which gets the token of the Hub."""
+    former = {group.hub_endpoint for group in _hub_groups(before)}
+    for group in _hub_groups(after):
+        if group.hub_endpoint not in former:
+            yield f"the token of the Hub goes to another host: {group.hub_endpoint}"
 
 
 #: What an instance holds of requests depends on these.
@@ -146,9 +160,15 @@ def _pinned(endpoint: EndpointSettings) -> dict[str, PinnedModel]:
     return {name: pinned_model(each.lock, each.model) for name, each in stated.items() if each}
 
 
+def _hub_groups(endpoint: EndpointSettings) -> list[HuggingFaceSettings]:
+    """The models of the Hub of an endpoint's variants."""
+    groups = [variant.settings.hugging_face for variant in further_variants(endpoint)]
+    return [group for group in (endpoint.hugging_face, *groups) if group is not None]
+
+
 def _runs(file: PinnedFile) -> bool:
-    """Whether loading the file can run code that the file carries."""
-    return file.is_pickle or file.path.endswith(".py")
+    """Whether loading the file, or what serves it, can run code that the file carries."""
+    return file.is_pickle or file.path.endswith(_CODE)
 
 
 def _changes(old: PinnedModel, new: PinnedModel) -> Iterator[Consequence]:

@@ -472,9 +472,10 @@ def _more_of_what_has_no_price(before: Settings, after: Settings) -> Iterator[st
         if gib > volumes.get(label, 0):
             yield f"the disks of {label}: {volumes.get(label, 0):,} -> {gib:,} GiB each"
     captured = _captured(before)
-    for key, percent in _captured(after).items():
-        if percent > captured.get(key, 0):
-            yield f"the captured data of {key}: {captured.get(key, 0)} -> {percent} % of requests"
+    for (key, body), percent in _captured(after).items():
+        former = captured.get((key, body), 0)
+        if percent > former:
+            yield f"the captured data of {key}, {body}: {former} -> {percent} % of requests"
 
 
 def _volumes(settings: Settings) -> dict[str, int]:
@@ -488,13 +489,14 @@ def _volumes(settings: Settings) -> dict[str, int]:
     }
 
 
-def _captured(settings: Settings) -> dict[str, float]:
-    """Per cent of the requests of each endpoint that captures data."""
-    return {
-        key: endpoint.data_capture.sampling_percentage
-        for key, endpoint in settings.endpoints.items()
-        if endpoint.data_capture is not None
-    }
+def _captured(settings: Settings) -> dict[tuple[str, str], float]:
+    """Per cent of the requests of each endpoint of which input or output is captured."""
+    shares: dict[tuple[str, str], float] = {}
+    for key, endpoint in settings.endpoints.items():
+        capture = endpoint.data_capture
+        for body in capture.capture if capture else ():
+            shares[key, body] = capture.sampling_percentage if capture else 0
+    return shares
 
 
 def _grown_without_price(before: StackCost, after: StackCost, *, moved: bool) -> list[str]:

@@ -71,10 +71,13 @@ def subnets(before: Settings, after: Settings) -> Iterator[Consequence]:
     listed = before.network.subnets != after.network.subnets
     if zones[0] != zones[1] or listed:
         gone = [zone for zone in zones[0] if zone not in zones[1]]
-        text = MODELS_MOVE
         if gone:
-            text += f"; nothing of the stack stays in {', '.join(gone)}: callers there cross zones"
-        yield Consequence(Effect.DEPLOYMENT, text, keys)
+            yield Consequence(
+                Effect.DELETED,
+                f"what the stack has in {', '.join(gone)}, with the zonal URLs: callers that use "
+                "those fail, and other callers there cross zones",
+            )
+        yield Consequence(Effect.DEPLOYMENT, MODELS_MOVE, keys)
 
 
 def _vpc(before: Settings, after: Settings) -> Iterator[Consequence]:
@@ -110,13 +113,14 @@ def _flow_log_role(before: Settings, after: Settings) -> Iterator[Consequence]:
 
 def _private_dns(before: Settings, after: Settings) -> Iterator[Consequence]:
     was, now = (settings.private_link.private_dns is not False for settings in (before, after))
-    if was != now:
+    if now and not was:
+        text = "from now on the VPC's callers reach it by SageMaker Runtime's own name"
+        yield Consequence(Effect.IN_PLACE, text)
+    elif was and not now:
         yield Consequence(
-            Effect.IN_PLACE,
-            "from now on the VPC's callers reach it by SageMaker Runtime's own name"
-            if now
-            else "callers that use SageMaker Runtime's own name no longer reach it: they need the "
-            "zonal URLs",
+            Effect.DELETED,
+            "private DNS: callers that use SageMaker Runtime's own name no longer reach it, and "
+            "need the zonal URLs",
         )
 
 
@@ -124,11 +128,23 @@ def _callers(before: Settings, after: Settings) -> Iterator[Consequence]:
     was, now = (settings.private_link.allow_cidrs for settings in (before, after))
     own = {after.network.cidr} if after.network.vpc_id is None else {"the VPC's"}
     lost = sorted(set(was or own) - set(now or own))
-    if set(was or own) != set(now or own):
+    rules = "the rules of the security group"
+    if lost:
+        text = f"{rules}: callers in {', '.join(lost)} can no longer connect"
+        yield Consequence(Effect.DELETED, text)
+    elif set(was or own) != set(now or own):
+        yield Consequence(Effect.IN_PLACE, rules)
+
+
+def _owner(before: Settings, after: Settings) -> Iterator[Consequence]:
+    text = "whose subnets the models' roles name, and who opens groups"
+    yield Consequence(Effect.IN_PLACE, text)
+    adopted = after.private_link.security_group_id
+    if adopted and before.network.owner is None:
         yield Consequence(
-            Effect.IN_PLACE,
-            "the rules of the security group"
-            + (f": callers in {', '.join(lost)} can no longer connect" if lost else ""),
+            Effect.DELETED,
+            f"the stack's rules of {adopted}: callers can no longer connect until its owner "
+            "opens the group",
         )
 
 
@@ -137,16 +153,11 @@ def _hosted_zone(before: Settings, after: Settings) -> Iterator[Consequence]:
     lost = sorted(set(was) - set(now))
     if not was:
         yield Consequence(Effect.NEW, "a private hosted zone")
-    elif not now:
-        yield Consequence(
-            Effect.DELETED, f"the private hosted zone: callers in {', '.join(lost)} lose the name"
-        )
+    elif lost:
+        what = "the hosted zone's VPCs" if now else "the private hosted zone"
+        yield Consequence(Effect.DELETED, f"{what}: callers in {', '.join(lost)} lose the name")
     else:
-        yield Consequence(
-            Effect.IN_PLACE,
-            "the hosted zone's VPCs"
-            + (f": callers in {', '.join(lost)} lose the name" if lost else ""),
-        )
+        yield Consequence(Effect.IN_PLACE, "the hosted zone's VPCs")
 
 
 def _key(before: Settings, after: Settings) -> Iterator[Consequence]:
@@ -231,7 +242,7 @@ SHARED_FIELDS: Mapping[str, _Shared] = {
     "account": _another_stack,
     "client_zones": _zones,
     "network.vpc_id": subnets,
-    "network.owner": _in_place("whose subnets the models' roles name, and who opens groups"),
+    "network.owner": _owner,
     "network.subnets": subnets,
     "network.cidr": subnets,
     "network.subnet_prefix_length": subnets,
