@@ -89,6 +89,19 @@ def test_hidden_characters_are_spelt_out(character: str) -> None:
     assert character not in escaped(f"a{character}b")
 
 
+def test_what_ends_a_link_is_not_spelt_out(check: Check, checkout: Checkout) -> None:
+    """A comment, through the command line: the sign is ours, and nobody sees it."""
+    note = container(environment={"NOTE": "@nlp #1"})
+    changed = settings(role_arn="arn:aws:iam::123456789012:role/model", containers=note)
+    (checkout.folder / "endpoint.yaml").write_text(changed, encoding="utf-8")
+    answer = check("main")
+    assert answer.code == 0, answer.err
+    assert "arn:\u200baws:\u200biam::123456789012:role/model" in answer.out
+    assert "&#64;\u200bnlp &#35;\u200b1" in answer.out
+    assert "\\u200b" not in answer.out
+    no_markup(answer.out)
+
+
 def test_a_huge_pull_request_makes_a_comment_that_github_takes(
     check: Check, checkout: Checkout
 ) -> None:

@@ -20,13 +20,18 @@ _PIPED_WIDTH = 120  # where no terminal sets a width
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines; what they name, such as a file, may not act on a terminal or a runner."""
-    typer.echo(visible_lines(text), err=err, nl=nl)
+    _print_drawn(visible_lines(text), err=err, nl=nl)
+
+
+def _print_drawn(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print what was drawn, in which text of others is visible already and signs of ours stay."""
+    typer.echo(text, err=err, nl=nl)
 
 
 def print_json(value: Mapping[str, Any]) -> None:
     from ..report.json_text import json_text
 
-    say(json_text(value), nl=False)
+    _print_drawn(json_text(value), nl=False)
 
 
 def print_document(document: Document, *, markdown: bool = False) -> None:
@@ -34,7 +39,7 @@ def print_document(document: Document, *, markdown: bool = False) -> None:
     if markdown:
         from ..report.markdown import as_markdown
 
-        say(as_markdown(document), nl=False)
+        _print_drawn(as_markdown(document), nl=False)
         return
     from ..report.terminal import drawn
 
@@ -59,7 +64,7 @@ def _console_for_people() -> Iterator[Console]:
         console.width = _PIPED_WIDTH
     with console.capture() as captured:
         yield console
-    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    _print_drawn("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 @contextmanager
