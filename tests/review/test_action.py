@@ -18,9 +18,11 @@ from typing import Any, ClassVar
 import pytest
 import yaml
 
+from low_latency_endpoint.report.document import Document, Table
+from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
 from low_latency_endpoint.settings.update.review import FAIL_ON
 
-from .conftest import ROOT, Checkout, settings
+from .conftest import ROOT, SHIPPED, Checkout, settings
 
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
@@ -28,15 +30,34 @@ INSTALL, CHECK, COMMENT, VERDICT = (each for each in STEPS if "run" in each)
 MARKER = "<!-- low-latency-endpoint: pull-request check -->"
 TOKEN = "ghs_0123456789abcdef"
 
-# `gh` on a runner, which notes what it is asked and gives the comments that are there.
-GH = """#!/bin/sh
+# `gh` on a runner, which notes what it is asked and gives the comments that are there. It refuses as
+# GitHub does: what REFUSED_READ and REFUSED_WRITE say, and more characters than a comment takes.
+GH = """#!/bin/bash
 printf '%s\\0' "$@" >> "$NOTED"
 printf '\\n' >> "$NOTED"
+refuse() { if [ -n "$1" ]; then echo "$1" >&2; exit 1; fi; }
 case "$*" in
-  *--paginate*) [ -z "$REFUSED" ] && printf "$COMMENTS" ;;
-  *) [ -z "$REFUSED" ] ;;
+  *--paginate*) refuse "$REFUSED_READ"; printf "$COMMENTS"; exit ;;
+  *PATCH*) body="${!#}"; body="${body#body=@}"; long="gh: Validation Failed (HTTP 422)" ;;
+  *) body="${!#}"; long="GraphQL: Body is too long (maximum is 65536 characters) (addComment)" ;;
 esac
+refuse "$REFUSED_WRITE"
+if [ "$(LC_ALL=C.UTF-8 wc -m < "$body")" -gt 65536 ]; then refuse "$long"; fi
+cp "$body" "$POSTED"
 """
+RIGHTS = {
+    "of an App": "gh: Resource not accessible by integration (HTTP 403)",
+    "of a fork": "GraphQL: Resource not accessible by integration (addComment)",
+    "of a person": "gh: Resource not accessible by personal access token (HTTP 403)",
+    "of scopes": "GraphQL: Your token has not been granted the required scopes to execute this query.",
+}
+FAILURES = {
+    "a limit": "gh: API rate limit exceeded for installation ID 7. (HTTP 403)",
+    "a lock": "gh: Unable to create comment because issue is locked. (HTTP 403)",
+    "an outage": "gh: Server Error (HTTP 502)",
+    "an old token": "gh: Bad credentials (HTTP 401)",
+    "no program": "gh: command not found",
+}
 
 
 class Job:
@@ -59,12 +80,13 @@ class Job:
             "github.token": TOKEN,
         }
         self.environment = {
-            "GITHUB_OUTPUT": str(folder / "output"),
             "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
             "RUNNER_TEMP": str(folder / "runner"),
             "NOTED": str(folder / "noted"),
             "COMMENTS": "",
-            "REFUSED": "",
+            "POSTED": str(folder / "posted"),
+            "REFUSED_READ": "",
+            "REFUSED_WRITE": "",
             "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         }
         code = "from low_latency_endpoint.cli import main; main()"
@@ -86,16 +108,8 @@ class Job:
         values = {name: each.get("default", "") for name, each in ACTION["inputs"].items()}
         values |= {name.replace("_", "-"): value for name, value in inputs.items()}
         known = self.known | {f"inputs.{name}": value for name, value in values.items()}
-        known |= {f"steps.check.outputs.{name}": each for name, each in self.outputs.items()}
-
-        def first(expression: str) -> str:
-            return next((known[each] for each in expression.split(" || ") if known.get(each)), "")
-
-        def filled(text: str) -> str:
-            text = re.sub(r"\$\{\{ (.*?) \}\}", lambda found: first(found[1]), text)
-            return text.replace("${{ github.token }}", TOKEN)
-
-        own = {name: filled(value) for name, value in step.get("env", {}).items()}
+        own = {name: self.filled(value, known) for name, value in step.get("env", {}).items()}
+        own["GITHUB_OUTPUT"] = str(self.folder / f"output-{step.get('id')}")
         script = self.folder / "step.sh"
         script.write_text(step["run"], encoding="utf-8")
         done = subprocess.run(
@@ -109,11 +123,39 @@ class Job:
         assert TOKEN not in done.stdout + done.stderr
         return done
 
-    @property
-    def outputs(self) -> dict[str, str]:
-        path = Path(self.environment["GITHUB_OUTPUT"])
+    def filled(self, text: str, known: dict[str, str]) -> str:
+        """A text with the values of its expressions, among them the outputs of the steps."""
+        known = known | {
+            f"steps.{step}.outputs.{name}": each
+            for step in ("check", "comment")
+            for name, each in self.outputs_of(step).items()
+        }
+
+        def first(expression: str) -> str:
+            return next((known[each] for each in expression.split(" || ") if known.get(each)), "")
+
+        text = re.sub(r"\$\{\{ (.*?) \}\}", lambda found: first(found[1]), text)
+        return text.replace("${{ github.token }}", TOKEN)
+
+    def outputs_of(self, step: str) -> dict[str, str]:
+        path = self.folder / f"output-{step}"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return dict(line.split("=", 1) for line in lines)
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        return self.outputs_of("check")
+
+    @property
+    def verdict(self) -> str:
+        """What the action itself puts out."""
+        return self.filled(ACTION["outputs"]["verdict"]["value"], {})
+
+    @property
+    def posted(self) -> str:
+        """The body that GitHub took."""
+        path = self.folder / "posted"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     @property
     def markdown(self) -> str:
@@ -245,6 +287,88 @@ def test_the_comment_is_made_once_and_renewed(job: Job) -> None:
     assert job.asked[1] == ["api", "--silent", "-X", "PATCH", path, "-F", f"body=@{file}"]
 
 
+def test_the_longest_comment_has_room_for_the_marker() -> None:
+    """At each length around the limit, from which on a document is cut."""
+    cut = set()
+    for more in range(0, 500, 3):
+        rows = [*[["x" * 100]] * 620, ["x" * more]]
+        text = as_markdown(Document("", [Table(["a"], rows)]))
+        assert len(f"{MARKER}\n{text}") <= MOST_CHARACTERS
+        cut.add("lines are missing" in text)
+    assert cut == {False, True}
+
+
+def test_a_huge_pull_request_has_a_comment_that_github_takes(job: Job) -> None:
+    """With the marker, and with what ends names and links, as all of it is posted."""
+    sentiment = SHIPPED["endpoints"]["sentiment"]
+
+    def commit(value: str) -> str:
+        environment = {f"V{number}": value for number in range(90)}
+        containers = [{**sentiment["containers"][0], "environment": environment}]
+        endpoints = {
+            key: {**sentiment, "endpoint_name": key, "containers": containers} for key in "ab"
+        }
+        return job.checkout.commit({"endpoint.yaml": settings({"endpoints": endpoints})})
+
+    before = commit("x")
+    commit("@ " * 60)
+    job.run(CHECK, base=before)
+    assert "lines are missing" in job.markdown
+    assert job.run(COMMENT).returncode == 0
+    assert job.posted == job.markdown
+
+
+@pytest.mark.parametrize("comments", ["", "12\n"])
+@pytest.mark.parametrize(
+    ("code", "said"), [(0, "The check of {} passes."), (1, ":x: The check of {} fails.")]
+)
+def test_what_github_does_not_take_is_told_in_short(
+    job: Job, code: int, said: str, comments: str
+) -> None:
+    """A comment of an earlier commit is replaced in any case, and no right is blamed."""
+    long = f"head -c 70000 /dev/zero | tr '\\0' x\nexit {code}\n"
+    job.program("runner/low-latency/bin/low-latency", f"#!/bin/sh\n{long}")
+    job.run(CHECK)
+    job.environment["COMMENTS"] = comments
+    done = job.run(COMMENT)
+    assert done.returncode == 0, done.stdout
+    assert job.posted.startswith(f"{MARKER}\n**low-latency plan**: {said.format(job.head[:10])} ")
+    assert "(https://github.example/octocat/endpoints/actions/runs/99)" in job.posted
+    _, first, second = job.asked
+    assert ["PATCH" in first, "PATCH" in second] == [bool(comments)] * 2
+    (warning,) = done.stdout.splitlines()
+    assert warning.startswith("::warning::The comment was replaced by a short one; ")
+    assert "HTTP 422" in warning or "Body is too long" in warning
+    assert "token" not in warning
+    assert job.verdict == ("failed" if code else "passed")
+
+
+@pytest.mark.parametrize("where", ["REFUSED_READ", "REFUSED_WRITE"])
+@pytest.mark.parametrize("comments", ["", "12\n"])
+@pytest.mark.parametrize("what", [*RIGHTS, *FAILURES])
+def test_a_former_comment_that_stays_fails_the_step(
+    job: Job, what: str, comments: str, where: str
+) -> None:
+    """So does not to know of one. A token without the right is told from all else that may fail."""
+    job.run(CHECK, fail_on="refused")
+    answer = (RIGHTS | FAILURES)[what]
+    job.environment |= {"COMMENTS": comments, where: answer}
+    done = job.run(COMMENT)
+    (told,) = done.stdout.splitlines()
+    assert answer in told
+    assert ("The token may not do it" in told) == (what in RIGHTS)
+    reads = where == "REFUSED_WRITE"
+    fails = bool(comments) if reads else what in FAILURES
+    assert (done.returncode, told.startswith("::error::")) == (fails, fails)
+    assert (job.verdict, told.startswith("::warning::")) == (
+        "error" if fails else "passed",
+        not fails,
+    )
+    assert ("of an earlier commit" in told) == (fails or not reads)
+    assert len(job.asked) == 1 + reads + (reads and what in FAILURES)  # a short one too
+    assert job.posted == ""
+
+
 @pytest.mark.parametrize("ended", ["in its check", "in its installation"])
 def test_after_an_error_no_former_comment_says_that_it_passes(job: Job, ended: str) -> None:
     if ended == "in its check":
@@ -269,7 +393,7 @@ def test_the_comment_is_posted_after_an_error_too() -> None:
 
 def test_a_token_that_only_reads_leaves_the_summary(job: Job) -> None:
     job.run(CHECK)
-    job.environment["REFUSED"] = "yes"
+    job.environment |= dict.fromkeys(("REFUSED_READ", "REFUSED_WRITE"), RIGHTS["of a fork"])
     done = job.run(COMMENT)
     assert (done.returncode, "::warning::" in done.stdout) == (0, True)
 

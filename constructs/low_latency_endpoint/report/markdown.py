@@ -28,7 +28,8 @@ LONGEST_VALUE = 200
 """Characters of one value in a comment."""
 MOST_CHARACTERS = 65_536
 """Of a comment on GitHub; more is refused."""
-_END = 200  # of them for what is said of the rest
+_BEFORE = 100  # of them for a line by which a job finds its comment again, as in action.yml
+_END = 200  # and for what is said of the rest
 _MARKS = {
     "good": ":white_check_mark: ",
     "careful": ":large_orange_diamond: ",
@@ -59,10 +60,11 @@ def as_markdown(document: Document) -> str:
 
 def _limited(lines: list[str]) -> list[str]:
     """The lines, or as many as a comment takes and a last one that says how many are missing."""
-    if sum(len(line) + 1 for line in lines) <= MOST_CHARACTERS:
+    most = MOST_CHARACTERS - _BEFORE
+    sizes = [*accumulate(len(line) + 1 for line in lines)]
+    if not sizes or sizes[-1] <= most:
         return lines
-    sizes = accumulate(len(line) + 1 for line in lines)
-    kept = lines[: sum(size <= MOST_CHARACTERS - _END for size in sizes)]
+    kept = lines[: sum(size <= most - _END for size in sizes)]
     opened = kept.count("</details>") < sum(each.startswith("<details") for each in kept)
     cut = (
         f"**Cut to what a comment takes: {len(lines) - len(kept)} of {len(lines)} lines are "
