@@ -21,6 +21,7 @@ import yaml
 from low_latency_endpoint.report.document import Document, Table
 from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
 from low_latency_endpoint.settings.update.review import FAIL_ON
+from tests.git_commands import git
 
 from .conftest import ROOT, SHIPPED, Checkout, settings
 
@@ -204,6 +205,24 @@ def test_what_the_team_chose_fails_it(job: Job) -> None:
 def test_several_files(job: Job) -> None:
     job.run(CHECK, settings="endpoint.yaml\na b.yaml\n")
     assert "**a b.yaml**" in job.markdown
+
+
+def test_a_workspace_without_a_checkout_of_git_is_an_error(job: Job) -> None:
+    """Without Git, actions/checkout writes files alone: a pull request's may look like Git's."""
+    bare = job.folder / "bare"
+    git(job.folder, "clone", "--quiet", "--bare", str(job.checkout.folder), str(bare))
+    job.cwd = bare
+    done = job.run(CHECK)
+    assert (done.returncode, job.outputs["verdict"]) == (2, "error")
+    assert "no Git checkout" in done.stdout
+
+
+def test_each_git_of_the_action_takes_no_other_repository(job: Job) -> None:
+    bare = job.folder / "bare"
+    git(job.folder, "clone", "--quiet", "--bare", str(job.checkout.folder), str(bare))
+    job.cwd = bare
+    step = {**CHECK, "run": "git cat-file commit HEAD"}
+    assert "safe.bareRepository" in job.run(step).stderr
 
 
 def test_what_cannot_be_compared_is_an_error(job: Job) -> None:

@@ -11,6 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from low_latency_endpoint.report.markdown import MOST_CHARACTERS, escaped
+from low_latency_endpoint.settings.update import revisions
 
 from .conftest import SHIPPED, Check, Checkout, settings
 
@@ -234,6 +235,125 @@ def test_no_code_of_the_pull_request_is_run(
     )
     assert check(f"{base}...{head}").code == code
     assert not owned.exists()
+
+
+HOSTILE = """[core]
+\trepositoryformatversion = 1
+\tfsmonitor = touch {owned}-fsmonitor
+\thooksPath = {hooks}
+\tsshCommand = touch {owned}-ssh;
+\tgitProxy = touch {owned}-proxy;
+\talternateRefsCommand = touch {owned}-alternate;
+\tpager = touch {owned}-pager;
+[extensions]
+\tpartialClone = origin
+[protocol]
+\tallow = always
+[protocol "file"]
+\tallow = always
+[protocol "ext"]
+\tallow = always
+[remote "origin"]
+\tpromisor = true
+\turl = {url}
+\tuploadpack = "touch {owned}-uploadpack; false"
+"""
+#: What the configuration fetches missing objects from.
+PROMISORS = (".", "ext::touch {owned}-ext", "ssh://localhost/x", "git://localhost/x")
+
+
+def planted(folder: str, config: str) -> dict[str, str | None]:
+    """The files that make a folder a bare repository."""
+    hostile = f"{config}[core]\n\tbare = false\n\tworktree = .\n"
+    names = {"HEAD": f"{'1' * 40}\n", "config": hostile, "refs/heads/main": f"{'2' * 40}\n"}
+    names |= {"refs/x": "x", "objects/x": "x"}
+    return {f"{folder}/{name}": text for name, text in names.items()}
+
+
+def hostile(folder: Path, owned: Path, url: str) -> str:
+    """A configuration that runs a command wherever Git lets one; hooks lie beside it."""
+    hooks = folder / "hooks"
+    hooks.mkdir()
+    for name in ("post-index-change", "reference-transaction", "post-checkout"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {owned}-{name}\n")
+        (hooks / name).chmod(0o755)
+    return HOSTILE.format(owned=owned, hooks=hooks, url=url.format(owned=owned))
+
+
+@pytest.mark.parametrize("url", PROMISORS)
+@pytest.mark.parametrize("start", [".", "endpoints", "endpoints/below", "below/endpoints"])
+@pytest.mark.parametrize("knows_bare", [True, False])
+def test_no_repository_that_the_pull_request_brings_is_used(
+    check: Check,
+    checkout: Checkout,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    knows_bare: bool,
+    start: str,
+    url: str,
+) -> None:
+    """Also by a Git that knows no safe.bareRepository; beside the checkout's own .git it is none."""
+    owned = tmp_path / "owned"
+    *others, safe = revisions._SETTINGS
+    assert "bareRepository" in safe
+    if not knows_bare:
+        monkeypatch.setattr(revisions, "_SETTINGS", tuple(others[:-1]))
+    config = hostile(tmp_path, owned, url)
+    at = start.removesuffix("/below")
+    renamed = {"endpoint.yaml": settings(endpoint_name="mood"), f"{start}/x": ""}
+    base, head = checkout.pull_request(planted(at, config) | renamed)
+    monkeypatch.chdir(checkout.folder / start)
+    for against in (f"{base}...{head}", "main...HEAD", "main"):
+        answer = check(against, "--fail-on", "replacement")
+        if start == ".":
+            assert (answer.code, "mood comes up beside sentiment" in answer.out) == (1, True)
+        else:
+            assert (answer.code, answer.out, answer.err[:8]) == (2, "", "LLE980: ")
+    assert not list(tmp_path.glob("owned*"))
+
+
+@pytest.mark.parametrize("url", PROMISORS)
+@pytest.mark.parametrize("missing", ["endpoint.yaml", "tree", "commit"])
+def test_no_configuration_that_the_checkout_includes_fetches_what_is_missing(
+    check: Check, checkout: Checkout, tmp_path: Path, url: str, missing: str
+) -> None:
+    """Teams keep a .gitconfig in the repository, which their checkouts include."""
+    owned = tmp_path / "owned"
+    config = hostile(tmp_path, owned, url)
+    base, head = checkout.pull_request({"endpoint.yaml": settings(), ".gitconfig": config})
+    checkout.git("config", "core.repositoryFormatVersion", "1")
+    checkout.git("config", "include.path", "../.gitconfig")
+    of = {"endpoint.yaml": f"{head}:endpoint.yaml", "tree": f"{head}^{{tree}}", "commit": head}
+    sha = checkout.git("rev-parse", of[missing])
+    (checkout.folder / ".git/objects" / sha[:2] / sha[2:]).unlink()
+    for made in tmp_path.glob("owned*"):  # by the Git of the test
+        made.unlink()
+    answer = check(f"{base}...{head}")
+    assert (answer.code, answer.out, answer.err[:8]) == (2, "", "LLE980: ")
+    assert not list(tmp_path.glob("owned*"))
+
+
+def test_worktrees_and_submodules_have_a_git_folder_elsewhere(
+    check: Check, checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, head = checkout.pull_request({"endpoint.yaml": settings(endpoint_name="mood")})
+    checkout.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "beside"))
+    local = ("-c", "protocol.file.allow=always")
+    checkout.git(*local, "submodule", "--quiet", "add", str(checkout.folder), "below")
+    (tmp_path / "link").symlink_to(checkout.folder)
+    for folder in (tmp_path / "beside", checkout.folder / "below", tmp_path / "link"):
+        monkeypatch.chdir(folder)
+        assert "mood comes up beside sentiment" in check(f"{base}...{head}").out
+
+
+@pytest.mark.parametrize("text", ["gitdir: elsewhere\n", "", "\0", "gitdir: endpoints\n"])
+def test_a_git_file_that_names_no_repository_is_refused(
+    check: Check, checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(checkout.folder / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
+    (tmp_path / ".git").write_text(text)
+    assert check("main").err.startswith("LLE980: ")
 
 
 def test_the_checkout_stays_as_it_was(check: Check, checkout: Checkout) -> None:

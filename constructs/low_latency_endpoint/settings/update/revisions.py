@@ -36,7 +36,14 @@ _CREDENTIALS = re.compile(r"://[^/@\s]*@")
 _SETTINGS = (
     *("--no-replace-objects", "-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false", "-c", f"core.attributesFile={os.devnull}"),
+    *("-c", "safe.bareRepository=explicit"),
 )
+_OF_GIT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",  # stronger than what any configuration allows
+    "LC_ALL": "C",
+}
 _PART = 1 << 20  # bytes read at once
 _MOST_BYTES = 1 << 30  # of all files that the settings of a revision name
 _MOST_FILES = 1_000_000  # in a revision
@@ -64,8 +71,25 @@ class Repository:
 
     @classmethod
     def around(cls, folder: Path) -> Repository:
-        """The checkout that a folder belongs to."""
-        return cls(Path(cls(folder)._git("rev-parse", "--show-toplevel")).resolve())
+        """The checkout that a folder belongs to.
+
+        Git takes a folder with HEAD, refs and objects for a repository too, and does what its
+        config says. A checkout can bring such a folder, but nothing that is called .git.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE980`` where Git's folder is not the checkout's own .git.
+        """
+        asked = cls(folder)
+        found = Path(asked._git("rev-parse", "--absolute-git-dir"))
+        root = Path(asked._git("rev-parse", "--show-toplevel")).resolve()
+        if found.resolve() != _named_by(root / ".git"):
+            raise REVISION.error(
+                got=f"{found}, which Git takes for the repository of {root}",
+                allowed=f"{root / '.git'}",
+            )
+        return cls(root)
 
     def commits(self, against: str) -> tuple[str, str | None]:
         """The commit before, and the one after; ``None`` where that is the working tree.
@@ -224,16 +248,17 @@ class Repository:
         stderr: int = subprocess.PIPE,
         index: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Git with these arguments, which runs no hook and asks nobody for a password.
+        """Git with these arguments, which runs no hook, fetches nothing and asks for no password.
 
         Objects are those that their hashes name: ``refs/replace`` puts no others in their place.
+        One that is missing stays so, as whoever wrote a promisor's configuration chose its command.
         """
         own = {"GIT_INDEX_FILE": str(index)} if index else {}
         try:
             return subprocess.Popen(
                 ["git", *_SETTINGS, *arguments],
                 cwd=self.root,
-                env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **own},
+                env={**os.environ, **_OF_GIT, **own},
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -382,6 +407,17 @@ class CommitFiles:
 
 
 Revision = WorkingTree | CommitFiles
+
+
+def _named_by(path: Path) -> Path:
+    """The folder that is a checkout's .git, or that the file of this name in a worktree means."""
+    try:
+        if path.is_file():
+            text = os.fsdecode(path.read_bytes())
+            path = path.parent / text.removeprefix("gitdir:").strip()
+        return path.resolve()
+    except (OSError, ValueError) as error:
+        raise REVISION.error(got=f"{path}: {error}", allowed="a checkout's .git") from None
 
 
 def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
