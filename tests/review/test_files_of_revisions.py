@@ -392,6 +392,42 @@ def test_a_tree_of_more_files_than_anybody_has_ends_early(
     assert (answer.code, "at most 10,000 files" in answer.err) == (2, True)
 
 
+@pytest.mark.parametrize(("bytes_", "code"), [(4096, 0), (4097, 2)])
+def test_a_path_that_no_checkout_has_is_refused(
+    check: Check, checkout: Checkout, bytes_: int, code: int
+) -> None:
+    shipped = checkout.git("rev-parse", "HEAD:endpoint.yaml")
+    below = raw_tree(
+        checkout,
+        [("100644", "\u00e4" * ((bytes_ - 1001) // 2) + "b" * ((bytes_ - 1001) % 2), shipped)],
+    )
+    entries = [("40000", "a" * 1000, below), ("100644", "endpoint.yaml", shipped)]
+    commit = checkout.git("commit-tree", "-m", "Long", "-p", "main", raw_tree(checkout, entries))
+    answer = check(f"main...{commit}")
+    assert (answer.code, "at most 4,096 bytes" in answer.err) == (code, bool(code))
+
+
+def test_paths_that_are_long_together_end_early(
+    check: Check, checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = raw_tree(
+        checkout, [("100644", f"{number:04}", made(checkout, b"f")) for number in range(99)]
+    )
+    for _ in range(4):
+        tree = raw_tree(checkout, [("40000", "n" * 900, tree)])
+    monkeypatch.setattr(revisions, "_MOST_LISTED", 90 * 3600)
+    answer = check(checkout.git("commit-tree", "-m", "Long", tree))
+    assert (answer.code, "at most 324,000 characters" in answer.err) == (2, True)
+
+
+@given(st.lists(st.text("a0-/.", min_size=1, max_size=6), max_size=12))
+def test_what_is_in_a_folder_is_what_begins_with_it(drawn: list[str]) -> None:
+    paths = sorted({path.strip("/") for path in drawn} - {""}, key=revisions._as_folder)
+    there = CommitFiles(Path(), Repository(Path()), "", {}, {}, paths)
+    for name in {*drawn, *paths, "a"} - {""}:
+        assert list(there._below(name)) == [path for path in paths if path.startswith(f"{name}/")]
+
+
 def test_names_that_are_not_text_and_other_repositories_are_passed_over(
     check: Check, checkout: Checkout
 ) -> None:

@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -47,10 +49,13 @@ _OF_GIT = {
 _PART = 1 << 20  # bytes read at once
 _MOST_BYTES = 1 << 30  # of all files that the settings of a revision name
 _MOST_FILES = 1_000_000  # in a revision
+_MOST_LISTED = 1 << 27  # bytes of the paths of its files
+_MOST_IN_PATH = 4096  # bytes: Linux opens no longer one
 _MOST_DEEP = 200  # folders, one in another: Python reads and deletes them by recursion
 _ATTRIBUTES = ".gitattributes"
 _REWRITING = ("working-tree-encoding", "filter", "ident", "eol")  # attributes
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
+_AFTER_SLASH = chr(ord("/") + 1)
 _LINK, _MODULE = "120000", "160000"  # modes of a symbolic link, and of another repository's commit
 
 
@@ -138,22 +143,25 @@ class Repository:
         the commit's own would change is refused when it is asked for.
         """
         blobs, links = self._listed(commit)
-        folders = _parents([*blobs, *links])
-        for name in sorted(folders & (blobs.keys() | links.keys())):
-            raise REVISION.error(
-                got=f"{commit[:10]}: {name!r} is a folder and a file or link",
-                allowed="each name once",
-            )
+        paths = sorted([*blobs, *links], key=_as_folder)
+        for path, following in pairwise(paths):
+            if following.startswith(_as_folder(path)):
+                raise REVISION.error(
+                    got=f"{commit[:10]}: {path!r} is a folder and a file or link",
+                    allowed="each name once",
+                )
         with tempfile.TemporaryDirectory(prefix="low-latency-") as made:
             folder = Path(made).resolve() / "files"
             folder.mkdir()
-            yield CommitFiles(folder, self, commit, blobs, folders, links)
+            yield CommitFiles(folder, self, commit, blobs, links, paths)
 
     def _listed(self, commit: str) -> tuple[dict[str, str], dict[str, str]]:
         """The objects of a commit's files, and the modes of what else it has, by path."""
         blobs: dict[str, str] = {}
         links: dict[str, str] = {}
+        listed = 0
         for mode, name, path in self._entries(commit):
+            listed += len(path)
             got = f"{commit[:10]}: {path!r}"
             if _NO_NAME.search(path):
                 raise REVISION.error(got=got, allowed="names that a checkout would write")
@@ -167,12 +175,17 @@ class Repository:
                 raise REVISION.error(
                     got=f"{commit[:10]}: more files", allowed=f"at most {_MOST_FILES:,} files"
                 )
+            if listed > _MOST_LISTED:
+                raise REVISION.error(
+                    got=f"{commit[:10]}: the paths of its files are longer together",
+                    allowed=f"at most {_MOST_LISTED:,} characters",
+                )
         return blobs, links
 
     def _entries(self, commit: str) -> Iterator[tuple[str, str, str]]:
         """Mode, object and path of each file, link and submodule, while Git goes on listing.
 
-        A tree of few objects can list more files than fit into memory.
+        A tree of few objects can list more files, and longer paths, than fit into memory.
         """
         arguments = ("ls-tree", "-r", "-z", "--full-tree", commit)
         with self.started(*arguments, stderr=subprocess.DEVNULL) as git:
@@ -180,6 +193,12 @@ class Repository:
             rest = b""
             while part := git.stdout.read(_PART):
                 *lines, rest = (rest + part).split(b"\0")
+                for line in [*lines, rest]:
+                    if len(line.partition(b"\t")[2]) > _MOST_IN_PATH:
+                        raise REVISION.error(
+                            got=f"{commit[:10]}: a path of more bytes",
+                            allowed=f"at most {_MOST_IN_PATH:,} bytes",
+                        )
                 for line in lines:
                     facts, _, path = os.fsdecode(line).partition("\t")
                     mode, _, name = facts.split(" ")
@@ -294,8 +313,8 @@ class CommitFiles:
     repository: Repository
     commit: str
     blobs: Mapping[str, str]  # the objects of files, by path
-    folders: Set[str]
     links: Mapping[str, str]  # the modes of symbolic links and submodules, by path
+    paths: Sequence[str]  # of both, so that those in a folder come one after another
     written: dict[str, int] = field(default_factory=dict)  # bytes of what is there, by path
 
     def matching(self, pattern: str) -> list[str]:
@@ -332,21 +351,25 @@ class CommitFiles:
             name = "/".join(place)
             if name in self.links:
                 return False
-            if name in self.folders:  # for a path that leaves it again
+            if self._below(name):  # for a path that leaves it again
                 self._make_folder(self.folder / name)
         return self._bring("/".join(place))
 
     def _bring(self, name: str) -> bool:
         """Write a file, or all of a folder; no link is in it, or none of it is written."""
-        below = f"{name}/" if name else ""
-        if name in self.folders or not name:
-            if any(link.startswith(below) for link in self.links):
-                return False
-            wanted = [path for path in self.blobs if path.startswith(below)]
-        else:
-            wanted = [name] if name in self.blobs else []
+        wanted = self._below(name) or [path for path in (name,) if path in self.blobs]
+        if any(path in self.links for path in wanted):
+            return False
         self._write([path for path in wanted if path not in self.written])
         return True
+
+    def _below(self, name: str) -> Sequence[str]:
+        """What lies in a folder; nothing where the name is that of a file, or of nothing."""
+        if not name:
+            return self.paths
+        first = bisect_right(self.paths, _as_folder(name), key=_as_folder)
+        end = bisect_left(self.paths, f"{name}{_AFTER_SLASH}", key=_as_folder)
+        return self.paths[first:end]
 
     def _write(self, paths: list[str]) -> None:
         """Read all of them in one go: Git gets the names from a file, and nobody waits for it."""
@@ -427,6 +450,8 @@ def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     """
     places = _past_any_folders({0}, pattern)  # how much of the pattern may have been read
     for part in parts:
+        if not places:
+            return False
         after = {place for place in places if place < len(pattern) and pattern[place] == "**"}
         for place in places - after:
             if place < len(pattern) and fnmatchcase(part, pattern[place]):
@@ -445,15 +470,9 @@ def _past_any_folders(places: set[int], pattern: Sequence[str]) -> set[int]:
     return reached
 
 
-def _parents(paths: Iterable[str]) -> set[str]:
-    """The folders that paths lie in."""
-    folders: set[str] = set()
-    for path in paths:
-        folder, slash, _ = path.rpartition("/")
-        while slash and folder not in folders:
-            folders.add(folder)
-            folder, slash, _ = folder.rpartition("/")
-    return folders
+def _as_folder(path: str) -> str:
+    """The path with the slash by which Git sorts a folder: what lies in it follows at once."""
+    return f"{path}/"
 
 
 def _size(line: bytes) -> int:
