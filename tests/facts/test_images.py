@@ -24,6 +24,7 @@ from low_latency_endpoint.facts.images import (
 )
 from low_latency_endpoint.facts.instance_types import instance_types
 from low_latency_endpoint.facts.limits import INFERENCE_AMI
+from low_latency_endpoint.options.container import ImageSettings
 from low_latency_endpoint.report.visible import visible
 from tests.refusals import refused
 
@@ -224,6 +225,14 @@ def test_folders_to_build_from(tmp_path: Path) -> None:
     for file in ("Dockerfile.cpu", "folder", "Docker\0file"):
         with refused("LLE380", got=visible(f"no file {file} in {tmp_path}")):
             check_image_folder(str(tmp_path), file)
+
+
+@pytest.mark.parametrize("file", ["/etc/passwd", "../Dockerfile", "a/../../x", "C:\\x", "..\\x"])
+def test_a_dockerfile_outside_of_its_folder(tmp_path: Path, file: str) -> None:
+    with refused("LLE983", got=file):
+        check_image_folder(str(tmp_path), file)
+    with refused("LLE983", got=file):
+        ImageSettings(asset=tmp_path, file=file)
 
 
 def test_regions_whose_registry_is_not_known() -> None:

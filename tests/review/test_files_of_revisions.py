@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -69,6 +70,95 @@ def test_every_option_that_names_a_file_is_among_them() -> None:
         if option.option is not None and Path in alternatives(option.kind)
     }
     assert named == NAMED.keys() - {"prices"}
+
+
+#: Words in the name of an option that is a path, or a pattern of paths.
+OF_PATHS = re.compile(r"(?:^|_)(?:file|path|folder|directory|lock|asset|exclude|include|code)s?$")
+#: Those that another option's folder keeps.
+BELOW = ("ImageSettings.file",)
+
+
+def test_every_text_that_is_a_path_says_which_folder_it_is_taken_from() -> None:
+    """Make the option's kind a path, or state ``below``, which keeps it in another one's folder."""
+    texts = {
+        f"{group.__name__}.{option.name}": option.option.below
+        for group in groups(Settings, set())
+        for option in options_of(group)
+        if option.option is not None and OF_PATHS.search(option.name)
+        if str in alternatives(option.kind) and Path not in alternatives(option.kind)
+    }
+    assert {name for name, folder in texts.items() if folder} == set(BELOW)
+    assert [name for name, folder in texts.items() if folder is None] == []
+
+
+#: Where a path may lead that a pull request states; the marker tells it from others.
+OUT = (
+    "/{marker}",
+    "../../../../../../../../{marker}",
+    "a/../../../../../../{marker}",
+    "/proc/self/environ",
+)
+
+
+@pytest.mark.parametrize("out", OUT)
+@pytest.mark.parametrize("option", [*NAMED, *BELOW])
+@pytest.mark.parametrize("exists", [True, False])
+def test_no_path_tells_what_the_machine_has(
+    check: Check,
+    checkout: Checkout,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+    out: str,
+    exists: bool,
+) -> None:
+    """The answer is the same whether the file is there, and the file is not even looked at."""
+    marker = str(tmp_path / "marked" / "a.tar.gz").lstrip("/")
+    if exists:
+        (tmp_path / "marked").mkdir()
+        (tmp_path / "marked" / "a.tar.gz").write_text("1")
+    path = out.format(marker=marker)
+    if option in BELOW:
+        text, files = NAMED["ImageSettings.asset"]
+        text = text.replace("asset: image", f"asset: image\n        file: {path}")
+    else:
+        text, files = NAMED[option]
+        for name in ("prices.csv", "payload.json", "a/../a/model.tar.gz", "locked.json"):
+            text = text.replace(name, path)
+        text = text.replace("asset: image", f"asset: {path}")
+    base, head = checkout.pull_request({"live/endpoint.yaml": text, **below(files)})
+    asked: list[str] = []
+    own = os.stat
+
+    def noted(path: Any, **more: Any) -> os.stat_result:
+        asked.append(str(path))
+        return own(path, **more)
+
+    monkeypatch.setattr(os, "stat", noted)
+    answers = [check(f"{base}...{head}", "--settings", "live/endpoint.yaml")]
+    assert not [path for path in asked if "marked" in path or "environ" in path]
+    answers.append(check(base, "--settings", "live/endpoint.yaml"))  # there links are followed
+    for answer in answers:
+        assert (answer.code, "LLE983" in answer.out) == (1, True)
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_dockerfile_that_is_a_link_out_of_the_checkout_is_refused(
+    check: Check, checkout: Checkout, stated: bool
+) -> None:
+    text, files = NAMED["ImageSettings.asset"]
+    dockerfile = (
+        checkout.folder / "live/image/Other"
+        if stated
+        else checkout.folder / "live/image/Dockerfile"
+    )
+    if stated:
+        text = text.replace("asset: image", "asset: image\n        file: Other")
+    base, _ = checkout.pull_request({"live/endpoint.yaml": text, **below(files)})
+    dockerfile.unlink(missing_ok=True)
+    dockerfile.symlink_to("/etc/hostname")
+    answer = check(base, "--settings", "live/endpoint.yaml")
+    assert (answer.code, "LLE983" in answer.out) == (1, True)
 
 
 def files_below(folder: Path) -> dict[str, str]:

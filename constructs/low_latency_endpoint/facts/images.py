@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ..errors import ErrorRule, rule
 from .instance_types import InstanceFacts, instance_facts
+from .paths import check_below
 from .rules import IMAGE_REGION
 from .tables import rows
 
@@ -263,7 +264,8 @@ ARCHITECTURE_OF_PLATFORM = {"linux/amd64": "x86_64", "linux/arm64": "arm64"}
 
 
 def check_image_folder(directory: str | Path, file: str | None = None, where: str = "") -> None:
-    """Raise unless an image can be built from a folder."""
+    """Raise unless an image can be built from a folder, and its Dockerfile lies in it."""
+    check_below(file or "", where)
     dockerfile = Path(directory, file or "Dockerfile")
     if "\0" in str(dockerfile) or not dockerfile.is_file():
         raise IMAGE_FOLDER.error(

@@ -93,7 +93,9 @@ class ImageSettings(Options):
     asset: Annotated[Path | None, Option(example="container/")] = None
     """A folder with a Dockerfile, relative to this file; built at deployment, which needs Docker.
     """
-    file: Annotated[str | None, Option(example="Serve.Dockerfile")] = None
+    file: Annotated[
+        str | None, Option(example="Serve.Dockerfile", below=("asset", "Dockerfile"))
+    ] = None
     """With asset: name of the Dockerfile in that folder. Default: Dockerfile."""
     build_args: Annotated[
         Mapping[str, str], Option(example={"MODEL": "distilbert"}, as_text=True)

@@ -21,6 +21,7 @@ from ..errors import BrokenRule, LowLatencyEndpointError
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
 from ..facts.durations import DURATION, in_unit_of, is_duration, is_unresolved, milliseconds_of
 from ..facts.limit_kinds import Limit
+from ..facts.paths import check_below
 from ..facts.token_values import check_known, is_token
 from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
@@ -108,6 +109,8 @@ class Option(NamedTuple):
     as_text: bool = False  # whether a number without quotes counts as its text
     may_be_missing: bool = False  # a path, which is told of elsewhere
     passes: Callable[[Any], bool] | None = None  # what CDK puts in a value's place meanwhile
+    # of a path: the option that names the folder it is taken from, and the file by default
+    below: tuple[str, str] | None = None
     key: str = ""  # the name in a settings file, where Python has a keyword of that name
 
 
@@ -174,13 +177,17 @@ class Options:
         group = self._sound_part_of or type(self)
         for each in options_of(group):
             option = each.option
-            if option is None or not (option.limit or option.keys or option.entries):
+            if option is None:
+                continue
+            if not (option.limit or option.keys or option.entries or option.below):
                 continue
             value = _read(self, each.name)
             if value is Unsound or value is each.default:
                 continue
             if option.entries:
                 yield from breaches((each.name,), option.entries.check, len(value))
+            if option.below and isinstance(value, str):
+                yield from breaches((each.name,), check_below, value)
             if option.keys:
                 for key in value:
                     yield from breaches(

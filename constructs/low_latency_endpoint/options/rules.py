@@ -106,11 +106,6 @@ NO_SUCH_ASSET = rule(
     "a file or folder of the settings does not exist",
     fix="Create it, or correct the path, which is relative to the settings file.",
 )
-OUTSIDE = rule(
-    "LLE983",
-    "the settings name a file outside of the repository, or a symbolic link or submodule of a commit",
-    fix="Name a file inside the repository, not through a symbolic link or a submodule.",
-)
 
 
 STACK_NAME = text_form(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from pydantic import (
@@ -18,6 +19,7 @@ from pydantic.fields import FieldInfo
 
 from ..errors import MOST_SHOWN, ConfigurationError, ErrorRule, did_you_mean
 from ..errors.findings import Finding, Place, finding, shown
+from ..facts.paths import OUTSIDE
 from ..options.option import Options, first_paragraph, options_of, parts_of, read, texts_of
 from ..options.rules import MISSING_SETTING, NOT_A_CHOICE, UNKNOWN_SETTING, WRONG_KIND
 
@@ -112,6 +114,8 @@ class SettingsModel(BaseModel):
         findings.extend(
             ((*map(cls.key_of, place[:1]), *place[1:]), error) for place, error in rules
         )
+        if not findings:
+            findings.extend(_led_outside(cls.makes, stated, info.context or {}))
         if findings:
             raise BreachError(findings, made)
         return made  # type: ignore[return-value]
@@ -120,6 +124,21 @@ class SettingsModel(BaseModel):
     def key_of(cls, name: str | int) -> str | int:
         """What the file calls an option: its name, but for a keyword of Python."""
         return cls.keys.get(str(name), name)
+
+
+def _led_outside(
+    group: type[Options], stated: Mapping[str, Any], context: Mapping[str, Any]
+) -> Iterator[Finding]:
+    """The files of a stated folder that, by links, lie outside of what may be read."""
+    within = context.get("within")
+    for each in options_of(group):
+        if within is None or each.option is None or each.option.below is None:
+            continue
+        folder, default = each.option.below
+        file = stated.get(each.name) or default
+        if stated.get(folder) and not within(Path(stated[folder], file)):
+            place = each.name if each.name in stated else folder
+            yield finding(OUTSIDE, place, got=file, allowed="a path within the repository")
 
 
 def _sound(

@@ -28,6 +28,7 @@ from pydantic_core import CoreSchema, core_schema
 from ..errors import ConfigurationError
 from ..facts.durations import TEXT_PATTERN, duration_of_text, in_unit_of
 from ..facts.limit_kinds import Choice, Limit, Pattern, Range
+from ..facts.paths import OUTSIDE
 from ..options.option import (
     Declared,
     Lasting,
@@ -37,7 +38,7 @@ from ..options.option import (
     first_paragraph,
     options_of,
 )
-from ..options.rules import DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
+from ..options.rules import DURATION_FORM, NO_SUCH_ASSET
 from ..options.yaml_source import WrittenFloat, WrittenInt
 from .model_base import BreachError, SettingsModel, breach
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from ...errors import ConfigurationError, LowLatencyEndpointError, SettingsError
 from ...errors.frozen import dataclass
+from ...facts.paths import OUTSIDE
 from ...options.option import Effect
-from ...options.rules import OUTSIDE
 from ...plan.hourly_cost import StackCost
 from ...plan.plan import Plan
 from ..endpoint import volume_of
