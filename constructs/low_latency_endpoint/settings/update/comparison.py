@@ -167,12 +167,12 @@ class SettingsComparison:
         for key in dict.fromkeys([*before, *after]):
             old, new = (_warnings_by_id(plans.get(key)) for plans in (before, after))
             for name in dict.fromkeys([*old, *new]):
-                was, now = old.get(name, []), new.get(name, [])
-                if len(was) == len(now) == 1 and not _NUMBERED.search(name):
-                    found["changed"] += [(key, text) for text in now if text not in was]
+                former, later = old.get(name, []), new.get(name, [])
+                if len(former) == len(later) == 1 and not _NUMBERED.search(name):
+                    found["changed"] += [(key, text) for text in later if text not in former]
                 else:
-                    found["lost"] += [(key, text) for text in was if text not in now]
-                    found["gained"] += [(key, text) for text in now if text not in was]
+                    found["lost"] += [(key, text) for text in former if text not in later]
+                    found["gained"] += [(key, text) for text in later if text not in former]
         for key in self.keys:
             was, now = self.before.endpoints.get(key), self.after.endpoints.get(key)
             if was and now:
