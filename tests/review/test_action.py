@@ -34,6 +34,7 @@ TOKEN = "ghs_0123456789abcdef"
 # `gh` on a runner, which notes what it is asked and gives the comments that are there. It refuses as
 # GitHub does: what REFUSED_READ and REFUSED_WRITE say, and more characters than a comment takes.
 GH = """#!/bin/bash
+case "$*" in *"/pulls/"*) echo "$HEAD_NOW"; exit ;; esac
 printf '%s\\0' "$@" >> "$NOTED"
 printf '\\n' >> "$NOTED"
 refuse() { if [ -n "$1" ]; then echo "$1" >&2; exit 1; fi; }
@@ -86,6 +87,7 @@ class Job:
             "NOTED": str(folder / "noted"),
             "COMMENTS": "",
             "POSTED": str(folder / "posted"),
+            "HEAD_NOW": self.head,
             "REFUSED_READ": "",
             "REFUSED_WRITE": "",
             "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -108,7 +110,8 @@ class Job:
         """A step's script as a runner calls it, with the step's own environment."""
         values = {name: each.get("default", "") for name, each in ACTION["inputs"].items()}
         values |= {name.replace("_", "-"): value for name, value in inputs.items()}
-        known = self.known | {f"inputs.{name}": value for name, value in values.items()}
+        merge = {"github.sha": self.checked_out}  # what actions/checkout leaves
+        known = merge | self.known | {f"inputs.{name}": value for name, value in values.items()}
         own = {name: self.filled(value, known) for name, value in step.get("env", {}).items()}
         own["GITHUB_OUTPUT"] = str(self.folder / f"output-{step.get('id')}")
         script = self.folder / "step.sh"
@@ -123,6 +126,13 @@ class Job:
         )
         assert TOKEN not in done.stdout + done.stderr
         return done
+
+    @property
+    def checked_out(self) -> str:
+        """The commit of the workspace; none where it is no checkout."""
+        if not (self.cwd / ".git").exists():
+            return ""
+        return git(self.cwd, "rev-parse", "HEAD")
 
     def filled(self, text: str, known: dict[str, str]) -> str:
         """A text with the values of its expressions, among them the outputs of the steps."""
@@ -244,6 +254,37 @@ def test_a_merge_that_github_made_is_compared_with_its_first_parent(job: Job) ->
     assert job.base[:10] in job.markdown
 
 
+def test_a_checkout_of_another_commit_is_judged_by_nobody(job: Job) -> None:
+    """As under pull_request_target, where the base is checked out; or a branch that went on."""
+    job.checkout.git("checkout", "--quiet", "--detach", job.base)
+    done = job.run(CHECK)
+    assert (done.returncode, job.outputs["verdict"]) == (2, "error")
+    assert f"neither at the pull request's commit {job.head}" in done.stdout
+    job.checkout.git("checkout", "--quiet", "--detach", job.head)
+    assert job.run(CHECK).returncode == 0
+
+
+def test_a_commit_names_no_parents_in_its_message(job: Job) -> None:
+    """Whoever writes the message would choose the base."""
+    job.checkout.git("checkout", "--quiet", "--detach", job.head)
+    job.checkout.git("commit", "--quiet", "--allow-empty", "-m", f"Hello\n\nparent {job.head}")
+    assert job.run(CHECK).returncode == 2
+    job.known["github.event.pull_request.head.sha"] = job.checkout.git("rev-parse", "HEAD")
+    done = job.run(CHECK)
+    assert done.returncode == 0, done.stderr
+    assert job.base[:10] in job.markdown
+
+
+def test_a_merge_of_the_branch_itself_chooses_no_base(job: Job) -> None:
+    """Only GitHub's merge has the base as its first parent."""
+    job.checkout.git("checkout", "--quiet", "--detach", job.head)
+    job.checkout.git("merge", "--quiet", "--no-ff", "-s", "ours", "-m", "Merge", job.base)
+    job.known["github.sha"] = job.base
+    job.known["github.event.pull_request.head.sha"] = job.checkout.git("rev-parse", "HEAD")
+    assert job.run(CHECK).returncode == 0
+    assert job.base[:10] in job.markdown
+
+
 EVENTS = {
     "a push": {"github.event.before": "{base}"},
     "a merge queue": {"github.event.merge_group.base_sha": "{base}"},
@@ -330,7 +371,8 @@ def test_a_huge_pull_request_has_a_comment_that_github_takes(job: Job) -> None:
         return job.checkout.commit({"endpoint.yaml": settings({"endpoints": endpoints})})
 
     before = commit("x")
-    commit("@ " * 60)
+    job.known["github.event.pull_request.head.sha"] = commit("@ " * 60)
+    job.environment["HEAD_NOW"] = job.known["github.event.pull_request.head.sha"]
     job.run(CHECK, base=before)
     assert "lines are missing" in job.markdown
     assert job.run(COMMENT).returncode == 0
@@ -386,6 +428,14 @@ def test_a_former_comment_that_stays_fails_the_step(
     assert ("of an earlier commit" in told) == (fails or not reads)
     assert len(job.asked) == 1 + reads + (reads and what in FAILURES)  # a short one too
     assert job.posted == ""
+
+
+def test_an_older_run_leaves_the_comment_of_a_newer_one(job: Job) -> None:
+    job.run(CHECK)
+    job.environment["HEAD_NOW"] = "f" * 40
+    done = job.run(COMMENT)
+    assert (done.returncode, job.posted) == (0, "")
+    assert "::notice::No comment: the pull request is at ffff" in done.stdout
 
 
 @pytest.mark.parametrize("ended", ["in its check", "in its installation"])
