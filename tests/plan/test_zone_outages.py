@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from low_latency_endpoint.options.scaling import ScalingSchedule
-from low_latency_endpoint.options.throughput import MeasuredThroughput, PeakAtTime
+from low_latency_endpoint.options.throughput import HeldTps, MeasuredThroughput, PeakAtTime
+from low_latency_endpoint.plan.fleet_under_load import Fleet, FleetUnderLoad
 from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.plan.summary import summary_of
-from low_latency_endpoint.plan.zone_outages import assumed_jump, assumed_outage
+from low_latency_endpoint.plan.zone_outages import (
+    _enough_at_minimum,
+    _enough_at_peak,
+    _overloaded,
+    _with_room,
+    assumed_jump,
+    assumed_outage,
+)
 from tests.depth import examples
 
 from .conftest import planned
@@ -92,6 +102,23 @@ def shown(load: Fraction) -> str:
     """Percent, with the digits that show that it is more than 90."""
     percent = [f"{float(load):.{digits}%}".removesuffix("%") for digits in range(5)]
     return next(text for text in percent if float(text) > 90)
+
+
+def overloaded_one_by_one(standing: FleetUnderLoad) -> list[int]:
+    """The fleets below that of the peak that a zone outage overloads, tried one by one."""
+    fleets = range(standing.fleet.minimum, standing.serving_at_peak)
+    outages = [standing.zone_outage(instances) for instances in fleets]
+    return [outage.instances for outage in outages if outage is not None and outage.load > 1]
+
+
+def enough_one_by_one(standing: FleetUnderLoad) -> int:
+    """The smallest minimum of which a zone outage leaves enough, tried one by one."""
+    with_room = _with_room(standing)
+    for instances in range(standing.fleet.minimum, with_room.serving_at_peak):
+        outage = with_room.zone_outage(instances)
+        if outage is not None and outage.is_safe:
+            return instances
+    return max(with_room.serving_at_peak, _enough_at_peak(standing))
 
 
 def assumed_in(plan: Plan) -> str:
@@ -424,5 +451,63 @@ def test_all_fleets_that_a_lost_zone_overloads_are_named() -> None:
     )
     assert "at up to 120 % of the limit" in assumed_outage(plan)
     many = plan_of(2, load, min_instances=2)
-    sizes = [lost.instances for lost in many.usual.outages_below_peak if lost.load > 1]
+    sizes = overloaded_one_by_one(many.usual)
     assert f"while {sizes[0]} to {sizes[-1]} instances serve" in assumed_outage(many)
+
+
+@st.composite
+def fleets_under_load(draw: st.DrawFn) -> FleetUnderLoad:
+    """Fleets of every rest, with targets below and above the limit and where both are equal."""
+    limit = draw(st.fractions(1, 60, max_denominator=6))
+    shares = st.sampled_from(
+        [Fraction(1, 3), Fraction(1, 2), Fraction(9, 20), HELD, Fraction(3, 2)]
+    )
+    kept = limit * draw(shares | st.fractions(Fraction(1, 50), 2, max_denominator=50))
+    minimum = draw(st.integers(1, 20))
+    at_peak = draw(st.integers(1, 120))
+    maximum = draw(st.integers(minimum, 150))
+    load = MeasuredThroughput(peak_tps=draw(st.integers(1, 2000)), tps_per_instance=50)
+    return FleetUnderLoad(
+        name="",
+        times="",
+        fleet=Fleet(at_peak, minimum, minimum, maximum),
+        measured=load,
+        zones=draw(st.integers(2, 6)),
+        held_tps=HeldTps(limit, kept, by_target=True),
+        scales=True,
+    )
+
+
+@given(fleets_under_load())
+@settings(max_examples=examples(500))
+def test_what_is_calculated_of_all_fleets_is_what_they_have_one_by_one(
+    standing: FleetUnderLoad,
+) -> None:
+    assert _enough_at_minimum(standing) == enough_one_by_one(standing)
+    ranges = [*standing.overloaded_below_peak]
+    overloaded = sorted(instances for fleets in ranges for instances in fleets)
+    assert overloaded == overloaded_one_by_one(standing)
+    found = _overloaded(standing)
+    assert found[:5] == overloaded[:5]
+    assert found[-1:] == overloaded[-1:]
+    assert len(found) > 4 or found == overloaded
+
+
+@pytest.mark.parametrize("tps_per_instance", [1e-3, 1e-6])
+@pytest.mark.parametrize("safety_factor", [0.5, 0.9, 1.0])
+def test_a_fleet_of_any_size_is_planned_at_once(
+    tps_per_instance: float, safety_factor: float
+) -> None:
+    """Up to 10^17 instances that the peak needs, of which the subnets have room for some."""
+    load = {
+        "peak_tps": 1e9,
+        "tps_per_instance": tps_per_instance,
+        "safety_factor": safety_factor,
+        "rise_tps_per_minute": 10,
+    }
+    for maximum in (12, 10_000):
+        begun = time.process_time()
+        plan = plan_of(2, load, min_instances=2, max_instances=maximum)
+        assert AT_MINIMUM in warnings_of(plan)
+        assert assumed_in(plan)
+        assert time.process_time() - begun < 5

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -99,14 +100,40 @@ class FleetUnderLoad(NamedTuple):
         """A zone outage of the minimum; ``None`` where it is the fleet of the peak."""
         return self._outage_below_peak(self.fleet.minimum)
 
+    def enough_below_peak(self, instances: int, share: float) -> int | None:
+        """The fewest of which a zone outage leaves enough, at a share of the limit.
+
+        So many instances, or more by whole rounds of the zones. Each round adds as much to what is
+        held as the one before, and to the load, so no fleet has to be tried. ``None`` where it takes
+        the fleet of the peak, or where nothing is known of the load.
+        """
+        if self.measured is None or self.held_tps is None or self.zones < 2 or not self.scales:
+            return None
+        held = stated(share) * self.limit_tps
+        left = self.left_by_zone_outage(instances)
+        rounds = [math.ceil((stated(self.measured.peak_tps) / held - left) / (self.zones - 1))]
+        missing = self.held_tps.kept * instances - held * left
+        gained = held * (self.zones - 1) - self.held_tps.kept * self.zones
+        if missing <= 0:
+            rounds.append(0)
+        elif gained > 0:
+            rounds.append(math.ceil(missing / gained))
+        fewest = instances + self.zones * max(0, min(rounds))
+        return fewest if fewest < self.serving_at_peak else None
+
     @property
-    def outages_below_peak(self) -> list[FleetWithoutZone]:
-        """A zone outage of each fleet from the minimum up to that of the peak."""
-        if not self.scales:
-            return []
-        fleets = range(self.fleet.minimum, self.serving_at_peak)
-        outages = [self.zone_outage(instances) for instances in fleets]
-        return [outage for outage in outages if outage is not None]
+    def overloaded_below_peak(self) -> Iterator[range]:
+        """The fleets from the minimum up to that of the peak that a zone outage overloads.
+
+        Those that leave the same rest when divided by the zones are a range each.
+        """
+        minimum, at_peak = self.fleet.minimum, self.serving_at_peak
+        if self.measured is None or self.zones < 2 or not self.scales:
+            return
+        for instances in range(minimum, minimum + self.zones):
+            enough = self.enough_below_peak(instances, 1.0)
+            first = instances if self.left_by_zone_outage(instances) else instances + self.zones
+            yield range(first, at_peak if enough is None else enough, self.zones)
 
     @property
     def worst_outage_below_peak(self) -> FleetWithoutZone | None:

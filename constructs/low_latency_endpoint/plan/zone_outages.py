@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from heapq import merge
+from itertools import islice
 from typing import NamedTuple
 
 from ..options.throughput import (
@@ -59,7 +61,7 @@ def assumed_outage(plan: Plan) -> str:
         return ""
     during = f" in {worst.name}" if worst.name else ""
     load = percent_above(outage.load, HELD_SHARE).replace("%", " %")
-    overloaded = [lost.instances for lost in worst.outages_below_peak if lost.load > 1]
+    overloaded = _overloaded(worst)
     if len(overloaded) < 2:
         return (
             f"no zone fails while {counted_instances(outage.instances)} serve{during}: "
@@ -69,6 +71,13 @@ def assumed_outage(plan: Plan) -> str:
         f"no zone fails while {_listed(overloaded)} instances serve{during}: of {outage.instances:,}, "
         f"{outage.left:,} would remain, at up to {load} of the limit"
     )
+
+
+def _overloaded(standing: FleetUnderLoad) -> list[int]:
+    """Fleets below that of the peak that a zone outage overloads: few, or of many the ends too."""
+    rounds = [fleets for fleets in standing.overloaded_below_peak if fleets]
+    fewest = islice(merge(*rounds), _MOST_LISTED + 1)
+    return sorted({*fewest, *(fleets[-1] for fleets in rounds)})
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -287,11 +296,11 @@ def _enough_at_minimum(standing: FleetUnderLoad) -> int:
     The maximum has room for the peak here, because a higher minimum may need a higher one.
     """
     with_room = _with_room(standing)
-    for instances in range(standing.fleet.minimum, with_room.serving_at_peak):
-        outage = with_room.zone_outage(instances)
-        if outage is not None and outage.is_safe:
-            return instances
-    return max(with_room.serving_at_peak, _enough_at_peak(standing))
+    minimum = standing.fleet.minimum
+    smallest = range(minimum, minimum + standing.zones)
+    enough = [with_room.enough_below_peak(instances, HELD_SHARE) for instances in smallest]
+    at_peak = max(with_room.serving_at_peak, _enough_at_peak(standing))
+    return min((instances for instances in enough if instances is not None), default=at_peak)
 
 
 def _with_room(standing: FleetUnderLoad) -> FleetUnderLoad:
