@@ -164,3 +164,13 @@ def test_the_commands_that_read_a_recording_say_it_once(
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     assert done.output.count("rise_tps_per_minute") == int(is_said)
+
+
+def test_a_rise_faster_than_settings_can_state_is_judged_as_the_fastest() -> None:
+    """In periods of 45 s, which are no minutes: 1.33 billion a minute."""
+    shape = recorded([1.0] * 30 + [1e10] * 30, 45.0)
+    rise = largest_rise(shape, 1e9)
+    assert rise is not None
+    assert rise.tps_per_minute > 1e9
+    plan = planned(rise_tps_per_minute=10, peak_tps=1e9, tps_per_instance=1e8)
+    assert "where rise_tps_per_minute is 10" in contradicted_rises(plan, shape, 1e9)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from datetime import UTC, datetime
+import math
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.load_test.engine.arrivals import ReplayedArrivals
+from low_latency_endpoint.plan.recorded_rise import largest_rise
 from low_latency_endpoint.plan.recorded_traffic import (
     Recording,
     read_recorded_traffic,
@@ -16,6 +22,7 @@ from low_latency_endpoint.plan.recorded_traffic import (
     recording_of,
     shape_of_counts,
 )
+from tests.depth import examples
 
 LEVELS = ((60.0, 0.5), (120.0, 1.0), (180.0, 0.0), (240.0, 0.25))
 TIMES = [f"2026-11-20T10:0{minute}:00" for minute in (0, 1, 3)]
@@ -120,6 +127,7 @@ def test_single_requests_keep_their_times(tmp_path: Path) -> None:
     )
 
 
+FIRST, LAST = "0001-01-01T00:0", "9999-12-31T23:5"
 SPARSE = "2026-11-20T10:00Z,600\n2026-11-20T10:02Z,1200\n2026-11-20T10:06Z,600"
 
 
@@ -160,6 +168,17 @@ def test_who_says_the_period_has_its_rate(period: float, peak: float) -> None:
         ("time,prompt_tokens\n0,91\n60,90", "'prompt_tokens'"),
         ("TIMESTAMP,ContextTokens,GeneratedTokens\n0,5,5\n1,6,6", "lines of 3 columns"),
         ("0,5\n60,-1", "a count of -1"),
+        ("0,5e-324\n60,5e-324\n120,5e-324", "a count of 4.94066e-324"),
+        ("0,1e308\n60,1e308\n120,1e308", "a count of 1e+308"),
+        ("0,1\n5e-324,1\n1e-323,1", "periods of 4.94066e-324 s"),
+        ("0\n5e-324\n1e-323", "periods of 1.4822e-323 s"),
+        ("0,1\n500000000,1", "periods of 5e+08 s"),
+        ("0,1\n36000000,1\n72000000,1", "1,250 days, where 731 are the most"),
+        ("0,1e15\n0.01,1", "1e+17 requests per second, where 1,000,000,000"),
+        (f"{FIRST}0:00+23:59,1\n{FIRST}1:00+23:59,1", "outside of 1970 to 2160"),
+        (f"{LAST}7:00-23:59,1\n{LAST}8:00-23:59,1", "outside of 1970 to 2160"),
+        (f"{FIRST}0:00+23:59\n{FIRST}1:00+23:59", "outside of 1970 to 2160"),
+        ("1969-12-31T23:59Z,1\n1970-01-01T00:00Z,1", "outside of 1970 to 2160"),
         ("0,0\n60,0", "not one request"),
         ("0,5", "1 times"),
         ("0,5\n60,5\n150,5", "no multiple"),
@@ -199,6 +218,41 @@ def test_anything_else_has_a_code_and_own_words(text: str, says: str) -> None:
     assert says in caught.value.got
 
 
+EAST, WEST = (timezone(sign * timedelta(hours=23, minutes=59)) for sign in (1, -1))
+EXTREMES = st.sampled_from([0, 5e-324, 1e-300, 1e-9, 1e-6, 1, 6e8, 1e15, 1e300, 1e308])
+NUMBERS = EXTREMES | st.floats(0, allow_nan=False, allow_infinity=False)
+MOMENTS = st.one_of(
+    NUMBERS.map(repr),
+    st.floats(0, 1e9).map(repr),
+    st.datetimes(timezones=st.sampled_from([UTC, EAST, WEST])).map(datetime.isoformat),
+    st.datetimes().map(datetime.isoformat),
+)
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> str:
+    """Lines with a time alone or a time and a count, in steps or at any times."""
+    start, step = draw(NUMBERS), draw(NUMBERS)
+    steps = [repr(start + number * step) for number in range(25)]
+    times = draw(st.just(steps) | st.lists(MOMENTS, min_size=2, max_size=6))
+    if draw(st.booleans()):
+        return "\n".join(times)
+    counts = draw(st.lists(NUMBERS, min_size=len(times), max_size=len(times)))
+    return "\n".join(f"{time},{count!r}" for time, count in zip(times, counts, strict=True))
+
+
+@given(recordings(), st.none() | NUMBERS)
+@settings(max_examples=examples(400))
+def test_a_recording_of_any_numbers_is_planned_with_or_refused(
+    text: str, period: float | None
+) -> None:
+    with contextlib.suppress(ConfigurationError):
+        shape = recording_of(text, "mine").shape(period)
+        assert math.isfinite(shape.recorded_peak or 0)
+        largest_rise(shape, 1e9)
+        ReplayedArrivals.of_recording(recording_of(text, "mine"))
+
+
 @pytest.mark.parametrize("period", [0.0, 45.0, 300.0])
 def test_a_period_that_the_times_contradict(period: float) -> None:
     with pytest.raises(ConfigurationError, match=f"{period:g} s"):
@@ -226,3 +280,10 @@ def test_counts_in_python() -> None:
     assert shape_of_counts("mine", [600, 1200, 0, 300], 60).levels == LEVELS
     with pytest.raises(ConfigurationError):
         shape_of_counts("mine", [0, 0], 60)
+
+
+@pytest.mark.parametrize("count", [-1.0, 5e-324, 1e308, math.inf, math.nan])
+def test_counts_in_python_that_none_can_be(count: float) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        shape_of_counts("mine", [600, count], 60)
+    assert caught.value.code == "LLS130"

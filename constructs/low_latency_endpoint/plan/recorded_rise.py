@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..facts.limits import HIGHEST_RATE
 from ..facts.scaling_rules import IN_MINUTES
 from ..report.numbers import readable
 from .scaling_pace import MINUTE, fewest_for_rises
@@ -44,7 +45,8 @@ def contradicted_rises(plan: Plan, shape: Shape, peak_tps: float) -> str:
     held = plan.held_tps
     assert held is not None
     lag = plan.request.rise_seconds
-    recorded = replace(measured, from_tps=None, rise_tps_per_minute=rise.tps_per_minute)
+    fastest = min(rise.tps_per_minute, HIGHEST_RATE)
+    recorded = replace(measured, from_tps=None, rise_tps_per_minute=fastest)
     needed = fewest_for_rises(recorded, lag, held)
     if measured.rise_tps_per_minute is not None:
         if rise.tps_per_minute <= measured.rise_tps_per_minute:

@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import rule
 from ..errors.findings import shown
 from ..errors.given_files import json_value, text_of
+from ..facts.limits import HIGHEST_RATE
 from ..report.numbers import readable
 from .dispersion import dispersion
 from .traffic_shapes import SECONDS, Shape
@@ -32,12 +33,18 @@ RECORDED_TRAFFIC = rule(
 )
 
 MOST_PERIODS = 200_000
+#: Requests in a period: of fewer there are none, and more nobody sends.
+COUNTED = (1e-6, 1e15)
+#: Seconds of a period, and of all of a recording: two years.
+_DAY = 24 * 3600
+_SHORTEST, _LONGEST = 1e-6, 731 * _DAY
 _FORMS = (
     "CSV with a time and a count, or the time of one request, in each line; or a CloudWatch answer "
     "with sums of Invocations"
 )
 _USUAL_PERIOD = 60.0  # seconds: CloudWatch's period for Invocations
-#: Seconds since 1970, in the years 1989 to 2160: a number fits into no more than one unit.
+#: Seconds since 1970, in the years 1989 to 2160: a number fits into no more than one unit. Dates may
+#: be of years from 1970 on.
 _FIRST_EPOCH, _LAST_EPOCH = 6e8, 6e9
 _EPOCH_UNITS = {
     "seconds since 1970": 1.0,
@@ -90,14 +97,16 @@ class Recording:
         return counts, seconds
 
     def _periods(self, stated: float | None) -> tuple[list[float], float]:
-        if stated is not None and stated <= 0:
-            raise ValueError(f"periods of {readable(stated)} s")
+        if stated is not None:
+            _check_period(stated)
         if self.counts is None:
             seconds = stated or min(_USUAL_PERIOD, self.seconds)
+            _check_period(seconds)
             numbers = [int(time // seconds) for time in self.times]
             requests: Sequence[float] = [1.0] * len(numbers)
         else:
             seconds = _period(self.times, stated)
+            _check_period(seconds)
             numbers = [_number_of_period(time, seconds) for time in self.times]
             requests = self.counts
         size = numbers[-1] + 1
@@ -105,6 +114,9 @@ class Recording:
             raise ValueError(
                 f"{size:,} periods of {readable(seconds)} s, where {MOST_PERIODS:,} are the most"
             )
+        if size * seconds > _LONGEST:
+            days = readable(size * seconds / _DAY, 4)
+            raise ValueError(f"{days} days, where {_LONGEST // _DAY} are the most")
         if size < 2 and self.counts is not None:
             raise ValueError(f"one period of {readable(seconds)} s, where two or more are needed")
         counts = [0.0] * size
@@ -112,6 +124,9 @@ class Recording:
             counts[number] += count
         if not any(counts):
             raise ValueError("not one request")
+        if max(counts) / seconds > HIGHEST_RATE:
+            rate = f"{max(counts) / seconds:.6g}"
+            raise ValueError(f"{rate} requests per second, where {HIGHEST_RATE:,.0f} are the most")
         return counts, seconds
 
     @property
@@ -215,10 +230,11 @@ def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape
     """
     SECONDS.check(seconds, "seconds")
     peak = max(counts, default=0)
-    if peak <= 0 or seconds <= 0 or min(counts) < 0:
+    if peak <= 0 or seconds <= 0 or not all(map(_is_count, counts)):
         raise RECORDED_TRAFFIC.error(
-            got=f"{len(counts)} counts, the largest {readable(peak)}",
-            allowed="request counts of at least zero, at least one above zero",
+            got=f"{len(counts)} counts, the largest {peak:.6g}",
+            allowed=f"counts of requests, each zero or {COUNTED[0]:f} to {COUNTED[1]:,.0f}, "
+            "at least one above zero",
         )
     return Shape(
         name,
@@ -308,9 +324,15 @@ def _is_moment(text: str) -> bool:
 
 def _count(value: Any) -> float:
     count = _number(value)
-    if count < 0:
-        raise ValueError(f"a count of {readable(count)}")
+    if not _is_count(count):
+        raise ValueError(f"a count of {count:.6g}")
     return count
+
+
+def _is_count(count: float) -> bool:
+    """Whether so many requests can be in a period: counts may be averages, with a fraction."""
+    least, most = COUNTED
+    return count == 0 or least <= count <= most
 
 
 def _number(value: Any) -> float:
@@ -330,7 +352,10 @@ def _seconds(moments: Sequence[Moment]) -> tuple[list[float], str]:
     if dates and numbers:
         raise ValueError(f"times in ISO 8601 and numbers: {dates[0]} and {numbers[0]:.15g}")
     if dates:
-        return _seconds_of_dates(dates), "ISO 8601"
+        seconds = _seconds_of_dates(dates)
+        if min(seconds) < 0 or max(seconds) >= _LAST_EPOCH:
+            raise ValueError(f"times from {min(dates)} to {max(dates)}, outside of 1970 to 2160")
+        return seconds, "ISO 8601"
     if min(numbers) >= 0 and max(numbers) < _FIRST_EPOCH:
         return numbers, _FROM_A_START
     for unit, factor in _EPOCH_UNITS.items():
@@ -382,6 +407,11 @@ def _period(times: Sequence[float], stated: float | None) -> float:
             "simulate (the period CloudWatch was asked for; 60s is usual)"
         )
     return shortest
+
+
+def _check_period(seconds: float) -> None:
+    if not _SHORTEST <= seconds <= _LONGEST:
+        raise ValueError(f"periods of {seconds:.6g} s")
 
 
 def _number_of_period(time: float, seconds: float) -> int:
