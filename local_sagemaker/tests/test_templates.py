@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,44 @@ def test_a_function_has_the_value_of_its_page(stack, row):
             == row["gives"]
         )
     assert "internal error" not in str(deployed.failure_reason)
+
+
+def nested(function: Callable[[Any], Any]) -> Any:
+    """Write a function that is its own argument eight times: 700 bytes for 1 GB."""
+    value: Any = "x" * 10
+    for _ in range(8):
+        value = function(value)
+    return value
+
+
+MULTIPLYING = {
+    "Fn::Sub": nested(lambda value: {"Fn::Sub": ["${a}" * 10, {"a": value}]}),
+    "Fn::Join": {"Fn::Join": ["x" * 20_000, {"Fn::Split": [",", "," * 9_000]}]},
+    "Fn::Split": {"Fn::Select": [0, {"Fn::Split": [",", "," * 20_000]}]},
+    "template's functions": [
+        {"Fn::Sub": ["${a}" * 10, {"a": {"Fn::Sub": ["${a}" * 200, {"a": "x" * 500}]}}]}
+    ]
+    * 20,
+}
+
+
+@pytest.mark.parametrize("function", MULTIPLYING)
+def test_a_function_gives_no_more_than_a_template_may_have(aws, stack, function):
+    template = with_value(MULTIPLYING[function])
+    begun = time.process_time()
+    words = refused(aws, stack.name, template)
+    assert f"{function.strip()} " in words
+    assert "longer than" in words
+    assert time.process_time() - begun < 5
+
+
+def test_long_results_within_the_limit_are_given(stack):
+    """A thousand texts of a kilobyte, of which one is chosen, in each of twenty properties."""
+    text = {"Fn::Select": [0, {"Fn::Split": [",", {"Fn::Join": [",", ["x" * 900] * 900]}]}]}
+    tags = {f"t{number}": {"Fn::Sub": ["${a}", {"a": f"v{number}"}]} for number in range(20)}
+    resource = resource_of("AWS::SSM::Parameter", Type="String", Value=text, Tags=tags)
+    deployed = stack.template(merged({"Resources": {"It": resource}}))
+    assert not deployed.failure_reason
 
 
 @pytest.mark.parametrize("row", ROWS["quotas"], ids=lambda row: row["words"])

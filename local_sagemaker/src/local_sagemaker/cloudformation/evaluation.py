@@ -19,6 +19,7 @@ from ..resources.resource_type import Place
 from ..resources.table import TYPES, find_type, is_custom
 from ..schemas import schema_of, violations
 from .resource_order import creation_order, explicit_dependencies, mentions, references
+from .result_lengths import ResultLengths
 from .stacks import DeployedResource, Output, Stack, StackStore
 from .stacks import store as stack_store
 from .template import Submission
@@ -82,6 +83,8 @@ NO_VALUE = _NoValue()
 
 
 _WHOLE = re.compile("[0-9]{1,9}")
+_DYNAMIC = re.compile(r"\{\{resolve:([^}]*)\}\}")
+_VARIABLE = re.compile(r"\$\{([^}]+)\}")
 _INDEX = re.compile(r"[-+]?[0-9]+(?:\.0*)?")
 
 
@@ -104,6 +107,7 @@ class Evaluation:
         self._asks = asks
         self._conditions: dict[str, bool | None] = {}
         self._tags = submitted.tags
+        self._lengths = ResultLengths()
         self.imports: set[str] = set()
         self.template = submitted.template
         self.values = {name: parameter.value for name, parameter in submitted.parameters.items()}
@@ -144,6 +148,7 @@ class Evaluation:
     def properties(self, logical_id: str) -> dict[str, Any]:
         """Resolve a resource's properties, and add the stack's tags where the type takes them."""
         declared = self.resources[logical_id].get("Properties") or {}
+        self._lengths.begin(logical_id)
         resolved = self.resolve(copy.deepcopy(declared))
         return self._with_stack_tags(self.resources[logical_id]["Type"], resolved)
 
@@ -160,6 +165,7 @@ class Evaluation:
 
     def outputs(self) -> list[Output]:
         result = []
+        self._lengths.begin("Outputs")
         for key, declared in (self.template.get("Outputs") or {}).items():
             if "Condition" in declared and not self.condition(declared["Condition"]):
                 continue
@@ -226,7 +232,9 @@ class Evaluation:
             pairs = {key: self.resolve(item) for key, item in value.items()}
             return {key: item for key, item in pairs.items() if item is not NO_VALUE}
         if isinstance(value, str) and "{{resolve:" in value:
-            return re.sub(r"\{\{resolve:([^}]*)\}\}", lambda found: self._dynamic(found[1]), value)
+            return self._lengths.replaced(
+                _DYNAMIC, lambda found: self._dynamic(found[1]), value, "{{resolve:}}"
+            )
         return value
 
     def condition(self, name: str) -> bool:
@@ -295,13 +303,16 @@ class Evaluation:
                 )
             return _text(value)
 
-        return re.sub(r"\$\{([^}]+)\}", replace, text)
+        return self._lengths.replaced(_VARIABLE, replace, text, "Fn::Sub")
 
     def _mentioned(self, name: str, attribute: str) -> Any:
         return self._attribute(name, attribute) if attribute else self._ref(name)
 
     def _join(self, argument: Any) -> str:
-        return _text(argument[0]).join(_text(item) for item in argument[1])
+        delimiter, texts = _text(argument[0]), [_text(item) for item in argument[1]]
+        length = len(delimiter) * max(0, len(texts) - 1) + sum(map(len, texts))
+        self._lengths.add("Fn::Join", length)
+        return delimiter.join(texts)
 
     def _select(self, argument: Any) -> Any:
         if not _INDEX.fullmatch(_text(argument[0])):
@@ -317,7 +328,9 @@ class Evaluation:
         return items[index]
 
     def _split(self, argument: Any) -> list[str]:
-        return _text(argument[1]).split(_text(argument[0]))
+        delimiter, text = _text(argument[0]), _text(argument[1])
+        self._lengths.add("Fn::Split", len(text), texts=text.count(delimiter) + 1)
+        return text.split(delimiter)
 
     def _find_in_map(self, argument: Any) -> Any:
         found: Any = self.template["Mappings"]
@@ -329,7 +342,9 @@ class Evaluation:
         return found
 
     def _base64(self, argument: Any) -> str:
-        return base64.b64encode(_text(argument).encode()).decode()
+        content = _text(argument).encode()
+        self._lengths.add("Fn::Base64", -(-len(content) // 3) * 4)
+        return base64.b64encode(content).decode()
 
     def _cidr(self, argument: Any) -> list[str]:
         block, count, *rest = (_text(item) for item in argument)
