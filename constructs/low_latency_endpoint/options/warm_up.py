@@ -73,9 +73,9 @@ class WarmUpPayload(Options):
         """What is sent."""
         if self.file is None:
             return _known("a body", self._text).encode()
-        body = bytes_of(self.file, rules.PAYLOAD_READABLE)
-        rules.PAYLOAD_BYTES.check(len(body), str(self.file))
-        return body
+        limit = rules.PAYLOAD_BYTES
+        assert limit.maximum is not None
+        return bytes_of(self.file, rules.PAYLOAD_READABLE, int(limit.maximum), limit.rule)
 
     @property
     def size(self) -> int | None:

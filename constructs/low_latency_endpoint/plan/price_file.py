@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..errors import rule
 from ..errors.frozen import dataclass
-from ..errors.given_files import text_of
+from ..errors.given_files import check_csv, text_of
 from ..facts.prices import HOSTING_PRICES, PRICE, PRICED_ITEM, Price
 
 PRICE_FILE = rule(
@@ -85,12 +85,13 @@ def read_price_file(path: str | Path) -> dict[str, Price]:
 
 def parse_price_file(text: str, where: str = "") -> dict[str, Price]:
     """The same from the file's text."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     prices: dict[str, Price] = {}
-    reader = csv.DictReader(lines, strict=True)
     try:
+        check_csv(text)
+        lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        reader = csv.DictReader(lines, strict=True)
         columns, rows = tuple(reader.fieldnames or ()), list(reader)
-    except csv.Error as problem:
+    except (ValueError, csv.Error) as problem:
         raise PRICE_FILE.error(got=str(problem), allowed=", ".join(_COLUMNS), where=where) from None
     if columns != _COLUMNS:
         raise PRICE_FILE.error(

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import rule
 from ..errors.findings import shown
-from ..errors.given_files import json_value, text_of
+from ..errors.given_files import check_csv, json_value, text_of
 from ..facts.limits import HIGHEST_RATE
 from ..report.numbers import readable
 from .dispersion import dispersion
@@ -249,6 +249,7 @@ def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape
 
 def _of_csv(text: str) -> tuple[list[Moment], list[float] | None]:
     """Times, and counts where there is a second column; a first line without a time is a head."""
+    check_csv(text)
     rows = [row for row in csv.reader(text.splitlines()) if row]
     if not rows:
         raise ValueError("an empty file")

@@ -7,14 +7,15 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ...errors import rule
-from ...errors.given_files import bytes_of
+from ...errors.given_files import bytes_of, check_lines
 from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...facts.limits import LARGEST_BODY_BYTES
 from .prompts import Prompts
@@ -150,9 +151,14 @@ class Payloads:
             ``LLT101`` when it cannot be read or holds nothing, ``LLT103``.
         """
         path = Path(path)
-        content = _read(path)
         if path.suffix.lower() not in (".jsonl", ".ndjson"):
-            return cls((content,), source=f"file {path.name}")
+            return cls((_body(path),), source=f"file {path.name}")
+        content = bytes_of(path, PAYLOAD_SOURCE, _LARGEST_FILE)
+        try:
+            check_lines(content)
+        except ValueError as problem:
+            allowed = "a file whose lines fit into memory"
+            raise PAYLOAD_SOURCE.error(got=str(problem), allowed=allowed, where=str(path)) from None
         lines = tuple(line for line in content.splitlines() if line.strip())
         if not lines:
             raise PAYLOAD_SOURCE.error(got=f"no line in {path}", allowed="at least one line")
@@ -169,18 +175,18 @@ class Payloads:
         """
         path = Path(path)
         try:
-            files = sorted(
-                one for one in path.iterdir() if one.is_file() and not one.name.startswith(".")
-            )
+            files = sorted(islice(_files_in(path), _MOST_FILES + 1))
         except OSError as error:
             raise PAYLOAD_SOURCE.error(
                 got=f"{path}: {error.strerror}", allowed="a folder with files"
             ) from error
         if not files:
             raise PAYLOAD_SOURCE.error(got=f"no file in {path}", allowed="a folder with files")
-        return cls(
-            tuple(_read(file) for file in files), source=f"folder {path.name}, {len(files)} files"
-        )
+        if len(files) > _MOST_FILES:
+            raise PAYLOAD_SOURCE.error(
+                got=f"more files in {path}", allowed=f"at most {_MOST_FILES:,} files"
+            )
+        return cls(_bodies(path, files), source=f"folder {path.name}, {len(files)} files")
 
     @classmethod
     def of_generator(cls, name: str) -> Payloads:
@@ -260,12 +266,32 @@ class Payloads:
         )
 
 
-def _read(path: Path) -> bytes:
-    return bytes_of(path, PAYLOAD_SOURCE, _LARGEST_FILE)
+def _body(path: Path) -> bytes:
+    """A file that is one body: no more of it is read than a body may have."""
+    return bytes_of(path, PAYLOAD_SOURCE, LARGEST_BODY_BYTES, PAYLOAD_BYTES.rule)
 
 
-# A .jsonl of many bodies: every worker process holds all of it.
+def _files_in(folder: Path) -> Iterator[Path]:
+    return (one for one in folder.iterdir() if one.is_file() and not one.name.startswith("."))
+
+
+def _bodies(folder: Path, files: Iterable[Path]) -> tuple[bytes, ...]:
+    """The content of a folder's files, which may be as long together as a file of many bodies."""
+    bodies: list[bytes] = []
+    length = 0
+    for file in files:
+        bodies.append(_body(file))
+        length += len(bodies[-1])
+        if length > _LARGEST_FILE:
+            raise PAYLOAD_SOURCE.error(
+                got=f"larger files in {folder}", allowed=f"at most {_LARGEST_FILE:,} bytes in all"
+            )
+    return tuple(bodies)
+
+
+# Of many bodies, in a .jsonl or a folder: every worker process holds all of them.
 _LARGEST_FILE = 256 * 1024 * 1024
+_MOST_FILES = 100_000
 
 
 def _named_function(name: str) -> Callable[[int], Any]:

@@ -7,14 +7,15 @@ import io
 import json
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ...errors import rule
-from ...errors.given_files import json_value, text_of
+from ...errors.given_files import MOST_LINES, check_csv, check_lines, json_value, text_of
 from ...facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
 from ...options.load import TokenLengths, TokenTraffic
 from ...report.numbers import readable
@@ -337,12 +338,12 @@ def _text_of(start: int, count: int) -> str:
 def recorded_lengths(path: Path) -> tuple[tuple[tuple[int, int], ...], int]:
     """Tokens of prompts and answers that were recorded, and how many had no prompt or no answer."""
     text = text_of(path, TOKENS_FORM)
-    rows: Iterable[Any] = csv.DictReader(io.StringIO(text))
-    if text.lstrip().startswith("{"):
-        rows = _json_lines(text, path)
+    is_json = text.lstrip().startswith("{")
     try:
-        told = [pair for row in rows if (pair := _pair(row)) is not None]
-    except csv.Error as error:
+        check = check_lines if is_json else check_csv
+        check(text)
+        told = _pairs(_json_lines(text, path) if is_json else csv.DictReader(io.StringIO(text)))
+    except (ValueError, csv.Error) as error:
         raise TOKENS_FORM.error(got=f"{path}: {error}", allowed="CSV or lines of JSON") from None
     found = tuple(pair for pair in told if min(pair) > 0)
     if not found:
@@ -368,6 +369,14 @@ def _json_lines(text: str, path: Path) -> Iterator[Any]:
                 yield from ({"input": prompt, "output": answer} for prompt, answer in pairs)
             else:
                 yield row
+
+
+def _pairs(rows: Iterator[Any]) -> list[tuple[int, int]]:
+    """The lengths that rows tell; a line of JSON may have those of many requests."""
+    told = [pair for row in islice(rows, MOST_LINES) if (pair := _pair(row)) is not None]
+    if next(rows, None) is not None:
+        raise ValueError(f"more than {MOST_LINES:,} requests")
+    return told
 
 
 def _pair(row: Mapping[str, Any]) -> tuple[int, int] | None:
