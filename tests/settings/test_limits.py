@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 import types
 import typing
@@ -131,4 +132,6 @@ def test_a_plan_calculates_with_the_ends_of_each_limit(path: tuple[str | int, ..
             group = group[part]
         group[name] = written(limit, end, duration=duration)
         with contextlib.suppress(LowLatencyEndpointError):  # of what else the option needs
-            explain_variants(parse_settings(yaml.safe_dump(content)))
+            explained = explain_variants(parse_settings(yaml.safe_dump(content)))
+            told = "\n".join(each.to_markdown() for each in explained.values())
+            assert not re.search(r"\b(inf|nan)\b", told)
