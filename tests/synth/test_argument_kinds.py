@@ -70,12 +70,12 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling import ScalingStep
-from low_latency_endpoint.options.argument_kinds import (
-    _evaluated,
-    _examples,
-    _module_of,
-    checked_arguments,
+from low_latency_endpoint.options.argument_examples import (
+    examples_of,
+    kind_of_annotation,
+    module_of,
 )
+from low_latency_endpoint.options.argument_kinds import checked_arguments
 from low_latency_endpoint.options.deployment import AllAtOnce
 from low_latency_endpoint.options.option import LASTING, alternatives
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, ScalingPolicy
@@ -608,10 +608,10 @@ def test_an_argument_without_its_name_is_a_coded_error(things, name):
 
 def calls_in(annotation: str, module: str) -> Iterator[str]:
     """Each call that a fix of an argument of this annotation may propose."""
-    kinds = alternatives(_evaluated(annotation, module))
+    kinds = alternatives(kind_of_annotation(annotation, module))
     for kind in [each for each in kinds if each is not Any]:
         for given in (None, "text", [], object()):
-            code = [each for each in _examples(kind, given) if not each.startswith("a ")]
+            code = [each for each in examples_of(kind, given) if not each.startswith("a ")]
             yield from re.findall(r"[\w.]+\([^()]*\)", " ".join(code))
 
 
@@ -623,7 +623,7 @@ def test_every_call_of_a_fix_can_be_written():
         cls = getattr(sys.modules[owner.__module__], owner.__qualname__.partition(".")[0])
         wrong |= {
             (parameter.name, written)
-            for written in calls_in(parameter.annotation, _module_of(cls, parameter.name))
+            for written in calls_in(parameter.annotation, module_of(cls, parameter.name))
             if not can_be_written(written)
         }
     assert not wrong, "\n".join(map(str, sorted(wrong)))
@@ -887,8 +887,8 @@ def test_all_annotations_can_be_read():
     for name, function, parameter in TRIED:
         owner = inspect.unwrap(function)
         cls = getattr(sys.modules[owner.__module__], owner.__qualname__.partition(".")[0])
-        module = _module_of(cls, parameter.name)
-        assert _evaluated(parameter.annotation, module) is not None, name
+        module = module_of(cls, parameter.name)
+        assert kind_of_annotation(parameter.annotation, module) is not None, name
 
 
 def test_many_entries_are_refused_in_one_pass():

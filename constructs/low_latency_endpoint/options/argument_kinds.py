@@ -10,17 +10,15 @@ errors say more. CDK's tokens are text, numbers and lists already.
 
 from __future__ import annotations
 
-import builtins
 import functools
 import inspect
 import math
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import timedelta
 from importlib import import_module
-from types import FunctionType, NoneType, UnionType
+from types import FunctionType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from ..errors import ConfigurationError, did_you_mean, rule
@@ -28,7 +26,19 @@ from ..facts.durations import DURATION, DURATION_KINDS
 from ..facts.limit_kinds import Choice
 from ..facts.limits import limits
 from ..facts.rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
-from .option import alternatives, evaluated
+from .argument_examples import (
+    WORDS,
+    examples_of,
+    in_words,
+    is_duration_kind,
+    is_ours,
+    items_of,
+    kind_of_annotation,
+    module_of,
+    name_of,
+    ready_made,
+)
+from .option import alternatives
 
 OPTIONS = rule(
     "LLE360",
@@ -49,14 +59,6 @@ ARGUMENT_BY_PLACE = rule(
 _Class = TypeVar("_Class", bound=type)
 _PACKAGE = __name__.partition(".")[0]
 _TEXTS = (str, bytes, bytearray)
-_WORDS = {
-    str: "text",
-    bytes: "bytes",
-    bool: "True or False",
-    int: "a whole number",
-    float: "a finite number",
-    NoneType: "None",
-}
 
 
 def checked_arguments(cls: _Class) -> _Class:
@@ -120,7 +122,7 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
 
     def kind_of(name: str) -> Any:
         if name not in kinds:
-            kinds[name] = _evaluated(annotations[name], _module_of(cls, name))
+            kinds[name] = kind_of_annotation(annotations[name], module_of(cls, name))
         return kinds[name]
 
     def check(name: str, value: Any, path: str, given: Mapping[str, Any]) -> None:
@@ -170,7 +172,7 @@ class _Misfit(NamedTuple):
         where = f"{owner}, {name}{self.path}"
         kinds = alternatives(self.kind)
         if (
-            any(map(_is_duration, kinds))
+            any(map(is_duration_kind, kinds))
             and isinstance(self.value, (int, float, str))
             and (not isinstance(self.value, bool))
         ):
@@ -185,7 +187,7 @@ class _Misfit(NamedTuple):
         # Values in mappings may be secrets: environments, build arguments, headers.
         return ARGUMENT_KIND.error(
             got=_described(self.value, shown=not self.path),
-            allowed=self._ours(_in_words(self.kind)),
+            allowed=self._ours(in_words(self.kind)),
             where=where,
             fix=fix or self._ours(self._fix(name + self.path, kinds)),
         )
@@ -195,7 +197,7 @@ class _Misfit(NamedTuple):
         name = type(self.value).__name__
         ours = f"low_latency_endpoint.{name}"
         return (
-            text if _is_ours(type(self.value)) else re.sub(rf"(?<!\.)\b{name}\(", f"{ours}(", text)
+            text if is_ours(type(self.value)) else re.sub(rf"(?<!\.)\b{name}\(", f"{ours}(", text)
         )
 
     def _fix(self, name: str, kinds: Sequence[Any]) -> str:
@@ -203,19 +205,19 @@ class _Misfit(NamedTuple):
         from difflib import get_close_matches
 
         for kind in kinds:
-            if (items := _items_of(kind)) and _misfit(self.value, items[0]) is None:
+            if (items := items_of(kind)) and _misfit(self.value, items[0]) is None:
                 return f"Pass a list, even of one: {name}=[...]."
             if isinstance(self.value, str):
-                made = _ready_made(kind)
+                made = ready_made(kind)
                 meant = get_close_matches(self.value.upper().replace("-", "_"), made, n=1)
                 if meant:
                     return f"Pass {made[meant[0]]} as {name}."
                 if kind in (int, float) and re.fullmatch(r"-?\d+(\.\d+)?", self.value):
-                    return f"Pass {_WORDS[kind]} as {name}, without quotes."
+                    return f"Pass {WORDS[kind]} as {name}, without quotes."
         for kind in kinds:
             if option := _option_for(self.value, kind):
                 return f"Pass {kind.__name__}({option}=...) as {name}."
-        examples = [example for kind in kinds for example in _examples(kind, self.value)]
+        examples = [example for kind in kinds for example in examples_of(kind, self.value)]
         return f"Pass {' or '.join(dict.fromkeys(examples))} as {name}."
 
 
@@ -225,7 +227,7 @@ class UnknownArgument(ConfigurationError, TypeError):
 
 def _missing(kinds: Mapping[str, Any], owner: str) -> ConfigurationError:
     """Of arguments that have no default, with an example of each."""
-    examples = {name: _examples(alternatives(kind)[0], None)[0] for name, kind in kinds.items()}
+    examples = {name: examples_of(alternatives(kind)[0], None)[0] for name, kind in kinds.items()}
     passed = ", and ".join(f"{example} as {name}" for name, example in examples.items())
     error = MISSING_ARGUMENT.error(
         got="nothing",
@@ -281,8 +283,8 @@ def _option_for(value: Any, kind: Any) -> str:
         return ""
     taking, needed = set(), set()
     for field in fields(kind):
-        of = _evaluated(field.type, _module_of(cast(type, kind), field.name))
-        lasting = any(map(_is_duration, alternatives(of)))
+        of = kind_of_annotation(field.type, module_of(cast(type, kind), field.name))
+        lasting = any(map(is_duration_kind, alternatives(of)))
         if field.init and not lasting and _misfit(value, of) is None:
             taking.add(field.name)
         if field.init and field.default is MISSING and field.default_factory is MISSING:
@@ -293,95 +295,6 @@ def _option_for(value: Any, kind: Any) -> str:
 def _fits_list(value: Any, kind: Any) -> bool:
     """Whether it is a list of what each of several arguments may be."""
     return isinstance(value, (list, tuple)) and all(_misfit(item, kind) is None for item in value)
-
-
-def _items_of(kind: Any) -> tuple[Any, ...]:
-    """What a list holds; nothing for what is no list."""
-    origin = get_origin(kind)
-    is_list = isinstance(origin, type) and issubclass(origin, Sequence)
-    return get_args(kind) if is_list else ()
-
-
-def _ready_made(kind: Any) -> dict[str, str]:
-    """Values that have names, in capitals, and how each is written."""
-    if get_origin(kind) is Literal:
-        return {str(arg).upper(): repr(arg) for arg in get_args(kind)}
-    members = vars(kind) if isinstance(kind, type) else {}
-    return {
-        name: f"{_name_of(kind)}.{name}" for name, member in members.items() if type(member) is kind
-    }
-
-
-_INTERFACES: dict[str, tuple[str, ...]] = {  # those of several classes, none of which has the name
-    "IAlarmAction": ("aws_cloudwatch_actions.SnsAction(topic)", "AlarmTopic(...).action"),
-    "IConnectable": ("aws_ec2.SecurityGroup(...)", "aws_lambda.Function(...)"),
-    "IGrantable": ("aws_iam.Role(...)", "aws_lambda.Function(...)"),
-}
-_INTERFACES |= {  # what has no constructor
-    "Duration": ("Duration.seconds(60)",),
-    "Platform": ("aws_ecr_assets.Platform.LINUX_AMD64",),
-    "Schedule": ("aws_applicationautoscaling.Schedule.cron(...)",),
-    "Size": ("aws_cdk.Size.gibibytes(16)",),
-}
-
-
-def _examples(kind: Any, given: Any) -> Sequence[str]:
-    """Values of the kind, as the docstring of its class or the given text suggests."""
-    if items := _items_of(kind):
-        written = [example for example in _examples(items[0], given) if example.endswith(")")]
-        return [f"[{each}]" for each in written] or [_in_words(kind)]
-    if not isinstance(kind, type) or kind in _WORDS:
-        return [_in_words(kind)] if kind is not NoneType else []
-    name = kind.__name__
-    if name in _INTERFACES or (made := _ready_made(kind)):
-        return _INTERFACES.get(name) or list(made.values())
-    call = rf"\b{name}(?:\.(?!none\b)\w+)?\((?:[^()\n]|\([^()\n]*\))*\)"
-    if is_dataclass(kind) and (shown := re.search(call, kind.__doc__ or "")):
-        return [shown[0]]
-    if _is_ours(kind) and (calls := _calls(kind, given)):
-        return calls
-    home = sys.modules[_PACKAGE if _is_ours(kind) else kind.__module__]
-    kind = getattr(home, name.removeprefix("I"), kind)
-    by = "arn" if str(given).startswith("arn:") else "name|id|lookup"
-    makers = [each for each in dir(kind) if re.fullmatch(rf"from_(\w+_)?({by})", each)]
-    made_by = makers if isinstance(given, str) and not _is_ours(kind) else []
-    return [f"{_name_of(kind)}.{each}(...)" for each in made_by] or [f"{_name_of(kind)}(...)"]
-
-
-def _calls(kind: type, given: Any) -> Sequence[str]:
-    """How a class of ours is made: by what its constructor needs, else by its factories."""
-    if is_dataclass(kind):
-        needed = [
-            f"{field.name}=..."
-            for field in fields(kind)
-            if field.init and field.default is MISSING and field.default_factory is MISSING
-        ]
-        return [f"{kind.__name__}({', '.join(needed)})"] if needed else []
-    if not inspect.isabstract(kind):
-        return []
-    factories = {
-        name: member.__func__.__annotations__
-        for name, member in vars(kind).items()
-        if isinstance(member, (classmethod, staticmethod)) and not name.startswith("_")
-    }
-    of_text = [
-        name
-        for name, annotations in factories.items()
-        if [each for each in annotations.values() if each != kind.__name__] == ["str"]
-    ]
-    if isinstance(given, str) and of_text:
-        return [f'{kind.__name__}.{name}("...")' for name in of_text]
-    return [f"{kind.__name__}.{name}(...)" for name in factories]
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.startswith(_PACKAGE)
-
-
-def _name_of(kind: type) -> str:
-    """With its module where that is one of CDK's."""
-    module = kind.__module__.rpartition(".")[2]
-    return f"{module}.{kind.__name__}" if module.startswith("aws_") else kind.__name__
 
 
 def _misfit(value: Any, kind: Any) -> _Misfit | None:
@@ -445,7 +358,7 @@ def _is_a(value: Any, kind: Any) -> bool:
         return _implements(value, kind)
     if isinstance(value, kind):
         return True
-    if _is_duration(kind):
+    if is_duration_kind(kind):
         return isinstance(value, timedelta)
     return any(isinstance(part, kind) for part in _delegates(value))
 
@@ -455,10 +368,6 @@ def _is_finite(number: float) -> bool:
         return math.isfinite(number)
     except OverflowError:  # a whole number beyond all floats
         return False
-
-
-def _is_duration(kind: Any) -> bool:
-    return getattr(kind, "__jsii_type__", "") == "aws-cdk-lib.Duration"
 
 
 def _delegates(value: Any) -> Sequence[Any]:
@@ -490,38 +399,6 @@ def _implements(value: Any, interface: Any) -> bool:
         if not name.startswith("_")
     }
     return all(any(name in vars(base) for base in bases) for name in members)
-
-
-def _evaluated(annotation: Any, module: str) -> Any:
-    if not isinstance(annotation, str):
-        return annotation
-    kind = evaluated(annotation, _AnnotationNames(vars(sys.modules[module])))
-    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
-
-
-class _AnnotationNames(dict[str, Any]):
-    """A module's names, and those that it imports for type checkers alone, loaded when needed."""
-
-    def __missing__(self, name: str) -> Any:
-        if hasattr(builtins, name):
-            return getattr(builtins, name)
-        package = import_module(_PACKAGE)
-        if name in package.__all__:
-            return getattr(package, name)
-        if name.endswith("Settings"):
-            return getattr(import_module(f"{package.__name__}.settings"), name)
-        if name == "Construct":
-            return import_module("constructs").Construct
-        return import_module(f"aws_cdk.aws_{name.removesuffix('_')}")
-
-
-def _module_of(cls: type, name: str) -> str:
-    """Where the annotation was written: a dataclass has its inherited fields' from elsewhere."""
-    if is_dataclass(cls):
-        for each in cls.__mro__:
-            if name in inspect.get_annotations(each):
-                return each.__module__
-    return cls.__module__
 
 
 def _limit_of(kind: Any) -> Choice | None:
@@ -560,26 +437,8 @@ def _mapping_for_options(
         got=got,
         where=where,
         allowed=f"{parameter}={options.__name__}({stated}), with {', '.join(known)}",
-        fix=f"Pass {' or '.join(_examples(options, value))} as {parameter}.",
+        fix=f"Pass {' or '.join(examples_of(options, value))} as {parameter}.",
     )
-
-
-def _in_words(kind: Any) -> str:
-    if kind in _WORDS:
-        return _WORDS[kind]
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return " or ".join(dict.fromkeys(map(_in_words, parts)))
-    if origin is Literal:
-        return " or ".join(map(repr, parts))
-    if origin is Callable:
-        return "a function"
-    if origin is not None and issubclass(origin, Mapping):
-        return f"a mapping of {_in_words(parts[0])} to {_in_words(parts[1])}"
-    if origin is not None:
-        return f"a {'tuple' if origin is tuple else 'list'} of {_in_words(parts[0])}, even for one"
-    name = _name_of(kind)
-    return f"{name}(...)" if is_dataclass(kind) or _is_duration(kind) else name
 
 
 def _described(value: Any, *, shown: bool) -> str:
@@ -590,4 +449,4 @@ def _described(value: Any, *, shown: bool) -> str:
         return repr(value) if shown else "a number"
     if isinstance(value, type):
         return f"the class {value.__name__}, not an instance"
-    return _WORDS.get(type(value)) or f"a value of class {_name_of(type(value))}"
+    return WORDS.get(type(value)) or f"a value of class {name_of(type(value))}"
