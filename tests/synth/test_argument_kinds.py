@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from functools import cache
@@ -627,6 +627,68 @@ def test_every_call_of_a_fix_can_be_written():
             if not can_be_written(written)
         }
     assert not wrong, "\n".join(map(str, sorted(wrong)))
+
+
+#: What people give instead of options, beside what fits nowhere.
+INSTEAD: dict[str, Callable[[], Any]] = {
+    "milliseconds": lambda: 200,
+    "a share": lambda: 0.2,
+    "a duration in words": lambda: "200ms",
+    "a Duration": lambda: Duration.millis(200),
+    "an image": lambda: IMAGE,
+    **{what: make for what, (make, _) in BATTERY.items()},
+}
+
+
+def taken_groups() -> list[type]:
+    """Our dataclasses that some argument takes."""
+    found: dict[type, None] = {}
+    for _, function, parameter in TRIED:
+        owner = inspect.unwrap(function)
+        cls = getattr(sys.modules[owner.__module__], owner.__qualname__.partition(".")[0])
+        kinds = alternatives(
+            kind_of_annotation(parameter.annotation, module_of(cls, parameter.name))
+        )
+        found |= dict.fromkeys(kind for kind in kinds if is_dataclass(kind))
+    return [kind for kind in found if kind.__name__ in low_latency_endpoint.__all__]
+
+
+def as_written(things: Things, written: str, given: Any) -> Any:
+    """What a fix writes; an ellipsis is the given value, or what a required argument takes."""
+    called = written.partition("(")[0]
+    needed = valid(things, called) if "=..." in written and called in public() else {}
+    names = {**vars(low_latency_endpoint), "timedelta": timedelta, "aws_cdk": cdk}
+    names |= {"model": things.model, "value": lambda name: needed.get(name, given)}
+    filled = re.sub(r"(\w+)=\.\.\.", r"\1=value('\1')", written)
+    return eval(filled.replace('"..."', repr(IMAGE)), names)
+
+
+@pytest.mark.parametrize("kind", taken_groups(), ids=lambda kind: kind.__name__)
+def test_the_fix_as_it_is_written_ends_the_error(things, kind):
+    """What it names is made and taken, though the option may have a limit on what was given."""
+    given = [make() for make in INSTEAD.values()]
+    for value in given:
+        error = caught(take, kind, value)
+        if error is None or error.code != "LLE807":
+            continue
+        [written] = re.findall(r"^Pass (.+) as value\.$", error.fix)
+        if "(...)" not in written:
+            again = caught(lambda *given: take(kind, as_written(*given)), things, written, value)
+            assert again is None or again.where in options_in(written), f"{error}\n\n{again}"
+
+
+def options_in(written: str) -> list[str]:
+    """Where each option that a fix leaves open is refused."""
+    called, _, options = written.partition("(")
+    return [f"{called}, {option}" for option in re.findall(r"(\w+)=\.\.\.", options)]
+
+
+def caught(call: Callable[..., Any], *given: Any) -> ConfigurationError | None:
+    try:
+        call(*given)
+    except ConfigurationError as error:
+        return error
+    return None
 
 
 PLACES = (low_latency_endpoint, cdk, datetime, pathlib)

@@ -907,6 +907,12 @@ FIXES = [
     (lambda w: w.pattern(vpc="vpc-1"), "Pass aws_ec2.Vpc.from_lookup(...) as vpc."),
     (lambda _: WarmUpOptions(payload={"inputs": "a"}), "Pass WarmUpPayload(data="),
     (lambda _: InstanceCounts(max="4"), "a whole number as max, without"),
+    (lambda w: w.pattern(latency=200), 'Pass LatencyTarget(p99="200ms") as latency.'),
+    (lambda w: w.pattern(latency=timedelta(1)), "Pass LatencyTarget(p99=...) as latency."),
+    (
+        lambda w: w.pattern(containers=["team/x:1"]),
+        'Pass Container(image=ContainerImage.from_uri("...")) as containers[0].',
+    ),
     (lambda _: Container(image="team/x:1"), 'Pass ContainerImage.from_uri("...") as image.'),
     (lambda w: w.pattern(alarms=[w.topic_action()]), "Pass AlarmOptions(actions=...) as alarms."),
     (lambda w: w.pattern(endpoint="fraud"), "Pass EndpointOptions(endpoint_name=...) as endpoint."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -122,6 +122,8 @@ class Container(ContainerOptions):
         ...           data="s3://models/fraud/7/model.tar.gz").image is None
         True
     """
+
+    plain_value: ClassVar[str] = "image"
 
     image: ContainerImage | None = None
     """What serves; needed unless ``model_package`` is given."""

@@ -105,6 +105,8 @@ class InstancePool:
 class ProductionVariant(VariantOptions):
     """One model on one instance type behind the endpoint.
 
+    Such as ``ProductionVariant(model=model, instance_type="ml.m5.xlarge")``.
+
     Raises:
         ConfigurationError: LLE402 to LLE425, see ``docs/reference/errors.md``.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from importlib import import_module
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from .option import evaluated
+from .option import alternatives, evaluated, options_of
 
 _PACKAGE = __name__.partition(".")[0]
 WORDS = {
@@ -65,6 +66,8 @@ def examples_of(kind: Any, given: Any) -> Sequence[str]:
     name = kind.__name__
     if name in _INTERFACES or (made := ready_made(kind)):
         return _INTERFACES.get(name) or list(made.values())
+    if plain := getattr(kind, "plain_value", ""):
+        return [f"{name}({plain}={_example_of(kind, plain, given)})"]
     call = rf"\b{name}(?:\.(?!none\b)\w+)?\((?:[^()\n]|\([^()\n]*\))*\)"
     if is_dataclass(kind) and (shown := re.search(call, kind.__doc__ or "")):
         return [shown[0]]
@@ -76,6 +79,16 @@ def examples_of(kind: Any, given: Any) -> Sequence[str]:
     makers = [each for each in dir(kind) if re.fullmatch(rf"from_(\w+_)?({by})", each)]
     made_by = makers if isinstance(given, str) and not is_ours(kind) else []
     return [f"{name_of(kind)}.{each}(...)" for each in made_by] or [f"{name_of(kind)}(...)"]
+
+
+def _example_of(group: Any, option: str, given: Any) -> str:
+    """A value of a group's option: its own example, or one of its kind."""
+    annotation = next(field.type for field in fields(group) if field.name == option)
+    for declared in options_of(group):
+        if declared.name == option and declared.option is not None and declared.option.example:
+            return json.dumps(declared.option.example)  # as Python has it, in double quotes
+    kind = kind_of_annotation(annotation, module_of(group, option))
+    return examples_of(alternatives(kind)[0], given)[0]
 
 
 def _calls(kind: type, given: Any) -> Sequence[str]:

@@ -195,10 +195,9 @@ class _Misfit(NamedTuple):
     def _ours(self, text: str) -> str:
         """Our class by its package where the value's class has the same name: InstanceType."""
         name = type(self.value).__name__
-        ours = f"low_latency_endpoint.{name}"
-        return (
-            text if is_ours(type(self.value)) else re.sub(rf"(?<!\.)\b{name}\(", f"{ours}(", text)
-        )
+        if is_ours(type(self.value)) or name not in import_module(_PACKAGE).__all__:
+            return text
+        return re.sub(rf"(?<!\.)\b{name}\(", f"low_latency_endpoint.{name}(", text)
 
     def _fix(self, name: str, kinds: Sequence[Any]) -> str:
         """From the value where that can be told, else a value of each kind."""
@@ -278,18 +277,35 @@ def _options(kind: Any) -> Sequence[str]:
 
 
 def _option_for(value: Any, kind: Any) -> str:
-    """The only option of a class that takes the value, if the class needs no other."""
+    """The option of a class that a value is meant for: the plain one, else the only that takes it.
+
+    None, which is empty text, where the class needs more than that option.
+    """
     if not is_dataclass(kind) or not value:
         return ""
+    plain = getattr(kind, "plain_value", "")
     taking, needed = set(), set()
     for field in fields(kind):
         of = kind_of_annotation(field.type, module_of(cast(type, kind), field.name))
-        lasting = any(map(is_duration_kind, alternatives(of)))
-        if field.init and not lasting and _misfit(value, of) is None:
+        lasting = field.name != plain and any(map(is_duration_kind, alternatives(of)))
+        meant = field.init and not lasting and plain in ("", field.name)
+        if meant and _misfit(value, of) is None:
             taking.add(field.name)
         if field.init and field.default is MISSING and field.default_factory is MISSING:
             needed.add(field.name)
-    return taking.pop() if len(taking) == 1 and needed <= taking else ""
+    if len(taking) != 1 or not needed <= taking:
+        return ""
+    (option,) = taking
+    return option if _suffices(kind, option, value) else ""
+
+
+def _suffices(kind: Any, option: str, value: Any) -> bool:
+    """Whether the class can be made of the option alone; its limits may want another value."""
+    try:
+        kind(**{option: value})
+    except ConfigurationError as error:
+        return error.where == f"{kind.__name__}, {option}"
+    return True
 
 
 def _fits_list(value: Any, kind: Any) -> bool:
