@@ -74,8 +74,8 @@ SUBNET_OF_TWO_ZONES = rule(
 SECOND_PRIVATE_DNS = rule(
     "LLE211",
     "the VPC already has an interface endpoint with private DNS for this service",
-    fix="Share it with private_link=first.private_link, or adopt it with "
-    "RuntimePrivateLink.from_interface_endpoint(...). Set sagemaker_api=True on one "
+    fix="Pass one RuntimePrivateLink as private_link=, without private_dns=, to each endpoint, or "
+    "adopt it with RuntimePrivateLink.from_interface_endpoint(...). Set sagemaker_api=True on one "
     'link only. AWS\'s message: "conflicting DNS domain".',
     source="/vpc/latest/privatelink/create-interface-endpoint.html",
 )
@@ -130,7 +130,7 @@ API_NEEDS_PRIVATE_DNS = rule(
 LINK_HAS_ITS_OWN_DNS = rule(
     "LLE221",
     "private_dns is given together with a private link",
-    fix="Pass private_dns= to the RuntimePrivateLink instead.",
+    fix="Leave private_dns= out: the RuntimePrivateLink has its own, which is stated where it is made.",
 )
 OTHER_REGIONAL_NAME = rule(
     "LLE363",

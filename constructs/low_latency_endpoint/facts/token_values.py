@@ -15,10 +15,13 @@ _NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's enc
 PLAN_NEEDS_VALUES = rule(
     "LLE825",
     "the plan cannot use a value that is known only at deployment",
-    fix="State a value. For a parameter, use the parts that take tokens: InstanceType(param), "
-    "ProductionVariant(initial_instance_count=...), Endpoint.scale(min_instances=..., "
-    "max_instances=...).",
+    fix="State a value that is known at synth: LowLatencyEndpoint and its options take no token here.",
     source="/cdk/v2/guide/tokens.html",
+)
+_PARTS_WITHOUT_A_PLAN = (
+    "State a value. LowLatencyEndpoint and its options take none that is a token; where it has to be "
+    "one, use the parts, which make no plan: ProductionVariant(instance_type=InstanceType(param), "
+    "initial_instance_count=...) and Endpoint.scale(min_instances=..., max_instances=...)."
 )
 
 
@@ -48,5 +51,6 @@ def check_known(limit: Limit, value: Any, where: str = "") -> Any:
             got="a token",
             allowed=f"{limit.allowed}, known at synth",
             where=where,
+            fix=_PARTS_WITHOUT_A_PLAN if "instance" in limit.name else "",
         )
     return limit.check(value, where)

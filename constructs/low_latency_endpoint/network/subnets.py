@@ -20,7 +20,7 @@ from ..facts.rules import (
 )
 from ..facts.subnets import check_fleets_fit, check_fleets_fit_existing
 from ..facts.zones import is_stand_in, zone_name_of
-from ..options.network import ClientZones
+from ..options.network import SUBNETS_NOT_STATED, ClientZones
 from ..synthesis.annotations import acknowledge, warn
 from ..synthesis.construct_tree import kept, path_of, root_of, stack_of
 from ..synthesis.template_values import is_token
@@ -117,6 +117,7 @@ def choose_subnets(
             f"{', '.join(missing)}",
             allowed=f"zones with a subnet that {kind}: {', '.join(sorted(by_zone)) or '-'}",
             where=where,
+            fix=SUBNETS_NOT_STATED if not by_zone and selection is None else "",
         )
     if selection is None:
         _warn_of_others(owner, {zone: by_zone[zone] for zone in client_zones.zones}, isolated)

@@ -35,9 +35,16 @@ from .rules import (
 if TYPE_CHECKING:
     from aws_cdk import aws_ec2 as ec2
 
-_NAMES = 'Name the zones: ClientZones.of_names("us-east-1a", "us-east-1b"). ' + (
-    "CDK knows those of a VPC only where its stack has account and region, where it is looked up, "
-    "or where an import states them."
+_NAMES = (
+    'Give the stack account and region; or name the zones, ClientZones.of_names("us-east-1a", '
+    '"us-east-1b"), and pass the subnet of each: subnets={"us-east-1a": subnet, ...}. CDK knows '
+    "those of a VPC only where its stack has account and region, where it is looked up, or where an "
+    "import states them."
+)
+SUBNETS_NOT_STATED = (
+    "Add private or isolated subnets to the VPC. Of an imported VPC only those are known that the "
+    "import states: state them there, as with private_subnet_ids=, or name the zones with "
+    "ClientZones.of_names(...) and pass subnets={zone: subnet, ...}."
 )
 DEFAULT_CIDR = "10.0.0.0/16"
 
@@ -123,6 +130,7 @@ class ClientZones(Options):
                 got="no isolated and no private subnet",
                 allowed="private or isolated subnets in two zones",
                 where=where,
+                fix=SUBNETS_NOT_STATED,
             )
         if None in found or any(map(is_token, zones)):
             raise ZONES_UNKNOWN_AT_SYNTH.error(
