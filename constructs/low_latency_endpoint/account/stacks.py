@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import rule
 from ..plan.decisions import PLAN_METADATA, values_in_template
@@ -63,6 +63,24 @@ def stack_resources(account: Account, name: str) -> Iterator[tuple[str, str, str
         yield resource["LogicalResourceId"], resource["ResourceType"], physical
         if resource["ResourceType"] == "AWS::CloudFormation::Stack" and physical:
             yield from stack_resources(account, physical)
+
+
+class FailedResource(NamedTuple):
+    """A resource of a stack that CloudFormation could not change, or bring back."""
+
+    type: str
+    reason: str  # CloudFormation's; empty where it gives none
+
+
+def failed_resources(account: Account, name: str) -> dict[str, FailedResource]:
+    """Logical ID to what is ``UPDATE_FAILED`` of the stack itself; a nested stack is one resource."""
+    return {
+        resource["LogicalResourceId"]: FailedResource(
+            resource["ResourceType"], resource.get("ResourceStatusReason", "")
+        )
+        for resource in account.every(*_RESOURCES, ("ValidationError",), StackName=name)
+        if resource["ResourceStatus"] == "UPDATE_FAILED"
+    }
 
 
 def stack_ids(account: Account, name: str, kind: str) -> dict[str, str]:

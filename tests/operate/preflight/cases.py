@@ -334,6 +334,14 @@ def resources(logical_id: str = "", **physical: str) -> dict[str, Any]:
     return {"cloudformation.ListStackResources": {"StackResourceSummaries": found}}
 
 
+def stuck(kind: str, reason: str = "") -> dict[str, Any]:
+    """The stack, whose rollback ended at one resource."""
+    found = resources("sentimentEndpoint", **{kind: "x"})
+    (resource,) = found["cloudformation.ListStackResources"]["StackResourceSummaries"]
+    resource.update(ResourceStatus="UPDATE_FAILED", ResourceStatusReason=reason)
+    return found | stack("UPDATE_ROLLBACK_FAILED")
+
+
 def others(*names: str) -> dict[str, Any]:
     """Endpoints of the account that are in service."""
     return {"sagemaker.ListEndpoints": in_service(*names)}
@@ -428,6 +436,27 @@ CASES = [
     passes("LLP104", "CREATE_COMPLETE", stack("CREATE_COMPLETE")),
     fails("LLP104", "Wait", stack("UPDATE_IN_PROGRESS")),
     fails("LLP104", "continue-update-rollback", stack("UPDATE_ROLLBACK_FAILED")),
+    fails(
+        "LLP104",
+        "--resources-to-skip sentimentEndpoint` & docs/how-to/roll-back.md",
+        stuck("SageMaker_Endpoint"),
+    ),
+    fails(
+        "LLP104",
+        "Wait until the endpoint is InService & --stack-name Shop` & docs/how-to/roll-back.md",
+        stuck("SageMaker_Endpoint", "Cannot update in-progress endpoint"),
+    ),
+    fails(
+        "LLP104",
+        "Mend why sentimentEndpoint did not go back & --stack-name Shop` & roll-back.md",
+        stuck("Lambda_Function"),
+    ),
+    fails(
+        "LLP104",
+        "could not be read & cloudformation:ListStackResources & roll-back.md",
+        stack("UPDATE_ROLLBACK_FAILED"),
+        refused("cloudformation.ListStackResources"),
+    ),
     fails("LLP104", "no room", stack("DELETE_FAILED", StackStatusReason="no room")),
     warns("LLP104", "never created", stack("ROLLBACK_COMPLETE")),
     warns("LLP104", "rolled back", stack("UPDATE_ROLLBACK_COMPLETE")),
@@ -898,7 +927,7 @@ CASES = [
     passes("LLP601", "primary ml.m5.xlarge", DEPLOYED),
     fails(
         "LLP601",
-        "from ml.g5.xlarge to ml.m5.xlarge & two deploys",
+        "from ml.g5.xlarge to ml.m5.xlarge & two deploys & UPDATE_ROLLBACK_FAILED & roll-back.md",
         deployed(InstanceType="ml.g5.xlarge"),
     ),
     fails("LLP601", "variant primary would be removed", {E + "variant_name": "second"}, DEPLOYED),
@@ -917,7 +946,7 @@ CASES = [
     passes("LLP602", "primary: 4 instances", DEPLOYED),
     fails(
         "LLP602",
-        "Updating & Cannot update in-progress endpoint & --wait 15m",
+        "Updating & Cannot update in-progress endpoint & UPDATE_ROLLBACK_FAILED & --wait 15m",
         endpoint_status("Updating"),
     ),
     fails("LLP602", "RollingBack & Wait", endpoint_status("RollingBack")),

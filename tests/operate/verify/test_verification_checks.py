@@ -378,7 +378,18 @@ CASES = [
         for status, words, stack in (
             ("warn", "rolled back", "UPDATE_ROLLBACK_COMPLETE"),
             ("fail", "UPDATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"),
+            ("fail", "docs/how-to/roll-back.md", "UPDATE_ROLLBACK_FAILED"),
+            ("fail", "delete the stack", "DELETE_FAILED"),
         )
+    ),
+    fails(
+        "LLV101",
+        "the endpoint did not go back",
+        DescribeStacks=first(
+            "Stacks",
+            StackStatus="UPDATE_ROLLBACK_FAILED",
+            StackStatusReason="the endpoint did not go back",
+        ),
     ),
     passes("LLV102", NAME),
     warns("LLV102", "no SageMaker endpoint", GetTemplate=template(dict.clear)),

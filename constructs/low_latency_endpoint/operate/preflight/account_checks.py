@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...account.queries import START_ENRICHMENT, enrichment_status
 from ...account.stacks import stack_description
+from ...account.stuck_stacks import is_stuck, way_out
 from ...facts.container_metrics import promql_regions
 from ...settings.variant_plans import token_alarm_count
 from ..checking.checks import Outcome, check, failed, passed, warned
@@ -115,18 +116,8 @@ def stack_state(context: PreflightContext) -> Outcome:
         )
     if status.endswith("_IN_PROGRESS"):
         return failed(evidence, "Wait until the operation ends.")
-    if status == "UPDATE_ROLLBACK_FAILED":
-        return failed(
-            evidence,
-            f"Run `aws cloudformation continue-update-rollback --stack-name "
-            f"{name}`, after fixing the cause that its events report.",
-        )
-    if status.endswith("_FAILED"):
-        return failed(
-            evidence,
-            "Delete the stack, or roll it back, in the CloudFormation console; "
-            "its events report the failure.",
-        )
+    if is_stuck(status):
+        return failed(evidence, way_out(context.account, stack))
     if status == "UPDATE_ROLLBACK_COMPLETE":
         return warned(
             evidence,

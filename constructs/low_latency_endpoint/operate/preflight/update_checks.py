@@ -19,6 +19,7 @@ from ...account.stacks import (
     stack_endpoints,
     stack_ids,
 )
+from ...account.stuck_stacks import MAY_BE_STUCK
 from ...facts.failure_reasons import read_failure
 from ...settings import Settings
 from ..checking.checks import Outcome, endpoint_check, failed, passed
@@ -78,8 +79,7 @@ def allowed_change(context: PlannedEndpoint) -> Outcome | None:
     problems = list(_problems(current, scaled, planned))
     if problems:
         return failed(
-            f"{'; '.join(problems)}: UpdateEndpoint would fail and the stack roll back",
-            _TWO_DEPLOYS,
+            f"{'; '.join(problems)}: AWS refuses such an update. {MAY_BE_STUCK}", _TWO_DEPLOYS
         )
     kept = ", ".join(
         f"{name} {', '.join(variant.instance_types)}" for name, variant in current.variants.items()
@@ -125,7 +125,7 @@ def endpoint_healthy(context: PlannedEndpoint) -> Outcome | None:
         what = current.update.words if current.update else "a scaling action or another change runs"
         return failed(
             f"{current.name} is {current.status}: {what}, and UpdateEndpoint is refused meanwhile "
-            '("Cannot update in-progress endpoint"): the stack would roll back',
+            f'("Cannot update in-progress endpoint"). {MAY_BE_STUCK}',
             "Wait until the endpoint is InService, then deploy: `low-latency preflight --wait "
             "15m` waits, and `make deploy` with it.",
         )

@@ -25,6 +25,7 @@ from ...account.network import (
 )
 from ...account.sessions import Unreadable
 from ...account.stacks import stack_description
+from ...account.stuck_stacks import is_stuck, way_out
 from ...client.client_zone import ClientZone
 from ...report.numbers import milliseconds, readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
@@ -73,6 +74,10 @@ def stack_complete(context: VerificationContext) -> Outcome:
             "The last update was rolled back: the previous version "
             "runs. The stack's events report why.",
         )
+    if stack and is_stuck(status):
+        reason = stack.get("StackStatusReason", "")
+        told = f"{evidence}: {reason}" if reason else evidence
+        return failed(told, way_out(context.account, stack))
     return failed(evidence, "Wait while it is in progress. Otherwise read the stack's events.")
 
 

@@ -53,7 +53,7 @@ MEANINGS = {
     Effect.NOT_KNOWN: "AWS does not say, and nobody of this project has seen it",
     Effect.REPLACED: "a new one is made, then the old one is deleted",
     Effect.DELETED: "it goes, and whoever uses it fails",
-    Effect.REFUSED: "the deployment fails and is rolled back",
+    Effect.REFUSED: "the deployment fails, and its rollback may fail, too: docs/how-to/roll-back.md",
 }
 """What each effect is, for people."""
 
