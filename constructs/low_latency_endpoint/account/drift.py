@@ -19,8 +19,10 @@ from typing import Any
 
 from botocore import xform_name
 
+from ..plan.standing_ranges import CapacityRange
 from .alarms import alarms_named
 from .calls import Account, json_object
+from .clock import account_now
 from .endpoints import (
     DeployedEndpoint,
     describe_configuration,
@@ -28,6 +30,7 @@ from .endpoints import (
     model_description,
 )
 from .scaling import scalable_targets, scaling_policies, tracked_metric
+from .scheduled_ranges import due_ranges, nearest
 from .sessions import Unreadable
 from .stacks import ENDPOINT_TYPE, StackEndpoint, stack_description, stack_ids, template_resources
 
@@ -43,8 +46,9 @@ CONFIGURATION, MODEL = "AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Model"
 #: No type of CloudFormation has these: the endpoint's weights and counts while it runs.
 CAPACITY = "weights and capacities"
 _STAYING = "DynamicScalingInSuspended"
+_LIMITS = ("MinCapacity", "MaxCapacity")
 #: Numbers of instances, of which more are more capacity.
-_COUNTS = ("MinCapacity", "MaxCapacity", "DesiredInstanceCount")
+_COUNTS = (*_LIMITS, "DesiredInstanceCount")
 #: Not compared: ActionsEnabled has a check of its own, CloudWatch does not keep the others in order.
 _APART = ("ActionsEnabled", "Dimensions", "Metrics", "Tags")
 
@@ -188,6 +192,12 @@ def drifts(account: Account, stack: str, endpoint: StackEndpoint) -> list[Drift]
     return drifted
 
 
+def _updated(account: Account, stack: str) -> datetime | None:
+    """When the stack was updated last, or created."""
+    description = stack_description(account, stack) or {}
+    return description.get("LastUpdatedTime") or description.get("CreationTime")
+
+
 def _complete(account: Account, stack: str) -> bool:
     status = (stack_description(account, stack) or {}).get("StackStatus", "gone")
     if not status.endswith("_COMPLETE"):
@@ -250,18 +260,27 @@ def scheduled_limits(target: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def range_differences(
-    stated: Mapping[str, Any], found: Mapping[str, Any]
+    stated: Mapping[str, Any],
+    found: Mapping[str, Any],
+    now: datetime,
+    updated: datetime | None = None,
 ) -> Iterator[DriftedProperty]:
-    """Limits of a scalable target that neither the template nor one of its set times states.
+    """Limits of a scalable target that are not due now, by the template and its set times.
 
     >>> night = {"ScalableTargetAction": {"MinCapacity": 2}}
     >>> stated = {"MinCapacity": 4, "MaxCapacity": 9, "ScheduledActions": [night]}
-    >>> list(range_differences(stated, {"MinCapacity": 2, "MaxCapacity": 9}))
+    >>> list(range_differences(stated, {"MinCapacity": 2, "MaxCapacity": 9}, datetime.now()))
     []
-    >>> [*map(str, range_differences(stated, {"MinCapacity": 3, "MaxCapacity": 9}))]
+    >>> changed = range_differences(stated, {"MinCapacity": 3, "MaxCapacity": 9}, datetime.now())
+    >>> [*map(str, changed)]
     ['MinCapacity is 3, the template says 4']
     """
-    for key in ("MinCapacity", "MaxCapacity"):
+    ranges = due_ranges(stated, now, updated) if stated.get("ScheduledActions") else None
+    if ranges:
+        capacity = CapacityRange(*(found[key] for key in _LIMITS))
+        yield from differences(dict(zip(_LIMITS, nearest(ranges, capacity), strict=True)), found)
+        return
+    for key in _LIMITS:
         at_times = [limits[key] for limits in scheduled_limits(stated) if key in limits]
         if key in stated and found.get(key) not in at_times:
             yield from differences({key: stated[key]}, found)
@@ -270,6 +289,8 @@ def range_differences(
 def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Iterator[Drift]:
     """Limits, policies and suspended scaling of each variant that the template scales."""
     stated = stated_targets(account, stack, endpoint)
+    by_hours = any(properties.get("ScheduledActions") for properties, _ in stated.values())
+    now, updated = account_now(), _updated(account, stack) if by_hours else None
     targets = scalable_targets(account, endpoint.name, stated)
     names = stack_ids(account, stack, POLICY)
     for variant, (properties, policies) in stated.items():
@@ -283,15 +304,20 @@ def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Ite
                 "DeregisterScalableTarget",
             )
             continue
-        for limit in range_differences(properties, target):
+        for limit in range_differences(properties, target, now, updated):
             option = xform_name(limit.path, "-")
+            at_once = (
+                f"{_scaling_command('register-scalable-target')} --resource-id {resource} "
+                f"--{option} {_text(limit.stated)}"
+            )
+            scheduled = limit.stated != properties.get(limit.path)
+            repair = f"`{at_once}`: a scheduled action sets this number." if scheduled else REVERTED
             yield of_target(
                 str(limit),
-                _YOURS + REVERTED if limit.adds_capacity else REVERTED,
+                _YOURS + repair if limit.adds_capacity else repair,
                 "RegisterScalableTarget",
                 differences=(limit,),
-                at_once=f"{_scaling_command('register-scalable-target')} --resource-id {resource} "
-                f"--{option} {_text(limit.stated)}",
+                at_once=at_once,
             )
         if "SuspendedState" not in properties:
             yield from _suspended(target, resource, variant)

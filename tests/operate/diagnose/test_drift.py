@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -412,3 +412,24 @@ def test_who_deleted_what_serves_is_cloudtrails_word(deleted: str, call: str, ru
     assert found.evidence[0].start == scenario.at(30)
     assert "by arn:aws:sts::1:assumed-role/Admin/jane" in told(found)
     assert "of that name again" in found.besides
+
+
+def test_the_nights_maximum_by_day_is_a_drift_with_a_command_for_the_hour(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noon = datetime(2026, 11, 30, 12, tzinfo=UTC)
+    monkeypatch.setattr("low_latency_endpoint.account.drift.account_now", lambda: noon)
+    account = Scenario(stated=AS_STATED).account()
+    account.targets[0].update(MinCapacity=5, MaxCapacity=6)
+    actions = [
+        {
+            "Schedule": f"cron(0 {hour} * * ? *)",
+            "ScalableTargetAction": {"MinCapacity": least, "MaxCapacity": most},
+        }
+        for hour, least, most in ((23, 4, 6), (5, 5, 33))
+    ]
+    account.template["Resources"]["Target"]["Properties"].update(ScheduledActions=actions)
+    (found,) = run(account).findings
+    assert found.id == "LLD704"
+    assert "MaxCapacity is 6, the template says 33" in told(found)
+    assert "--max-capacity 33" in " ".join((*(each.text for each in found.changes), found.besides))
