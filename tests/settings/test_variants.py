@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import chdir
 from itertools import product
 from pathlib import Path
@@ -178,6 +179,36 @@ def test_of_several_endpoints_none_is_taken_unasked(tmp_path: Path) -> None:
     for command in (["load-test", "--tps", "1", "--payload", "{}"], ["diagnose"]):
         answer = CliRunner().invoke(app, [*command, "--settings", str(path)])
         assert answer.exception.code == "LLT111", command
+
+
+SEVERAL = TESTED + FILE[FILE.index("  mood") :].replace("mood", "topics")
+
+
+@pytest.mark.parametrize(
+    "command", ["load-test --tps 1", "diagnose", "compare-routing --users 2 --payload {}"]
+)
+def test_what_names_one_of_several_is_printed_and_works(tmp_path: Path, command: str) -> None:
+    """Typed with the other options, it goes on to what is asked for next, with the file's region."""
+    several = SEVERAL if "routing" not in command else FILE + SEVERAL[SEVERAL.index("  topics") :]
+    (tmp_path / "endpoint.yaml").write_text(several, "utf-8")
+    with chdir(tmp_path):
+        said = CliRunner().invoke(app, command.split()).exception
+        printed = re.search(r"`(.*?)`", said.fix)
+        assert printed is not None
+        again = CliRunner().invoke(app, [*command.split(), *printed[1].split()])
+    assert said.code == "LLT111"
+    assert printed[1].endswith("--settings endpoint.yaml")
+    assert getattr(again.exception, "code", "") != "LLT111"
+
+
+def test_a_named_endpoint_without_a_payload_is_told_of_the_folders_file(tmp_path: Path) -> None:
+    (tmp_path / "endpoint.yaml").write_text(SEVERAL, "utf-8")
+    for folder, told in ((tmp_path, True), (tmp_path / "empty", False)):
+        folder.mkdir(exist_ok=True)
+        with chdir(folder):
+            answer = CliRunner().invoke(app, ["load-test", "topics", "--tps", "1"])
+        assert answer.exception.code == "LLT109"
+        assert ("--settings endpoint.yaml" in answer.exception.fix) is told
 
 
 def test_the_region_is_the_settings(tmp_path: Path) -> None:

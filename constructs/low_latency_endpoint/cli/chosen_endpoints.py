@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,7 +79,11 @@ def _only(keys: Sequence[str], path: Path) -> str:
     if len(keys) == 1:
         return keys[0]
     raise SETTINGS_ENDPOINT.error(
-        got="none named", allowed=f"one of {', '.join(keys)}", where=str(path)
+        what="the settings file has several endpoints, and none is named",
+        got="none named",
+        allowed=f"one of {', '.join(keys)}",
+        where=str(path),
+        fix=f"Name one, with the file: add `{keys[0]} --settings {shlex.quote(str(path))}`.",
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import Json, OptionalSettings, Profile, Region, flag, option
+from .options import ENDPOINT_YAML, Json, OptionalSettings, Profile, Region, flag, option
 from .output import say
 from .process import check_packages
 
@@ -108,7 +108,12 @@ class Sending:
         if source is None:
             if stated is not None and stated.payloads is not None:
                 return stated.payloads
-            raise PAYLOAD_NEEDED.error(got="none", allowed="--payload, or a warm-up payload")
+            more = {}
+            if self.settings is None and ENDPOINT_YAML.exists():
+                this = f"For the warm-up payload of this folder's file: --settings {ENDPOINT_YAML}"
+                more["fix"] = f"{PAYLOAD_NEEDED.fix} {this}."
+            allowed = "--payload, or a warm-up payload"
+            raise PAYLOAD_NEEDED.error(got="none", allowed=allowed, **more)
         if source.lstrip().startswith(("{", "[", '"')) and not Path(source[:200]).exists():
             return Payloads.of_bytes(source.encode())
         return Payloads.of(source)
