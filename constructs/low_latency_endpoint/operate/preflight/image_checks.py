@@ -42,8 +42,13 @@ class EcrImage:
     digest: str = ""
 
     def __str__(self) -> str:
+        return f"{self.account or 'own registry'}/{self.name}"
+
+    @property
+    def name(self) -> str:
+        """Its name within the registry."""
         version = f"@{self.digest}" if self.digest else f":{self.tag}"
-        return f"{self.account or 'own registry'}/{self.repository}{version}"
+        return f"{self.repository}{version}"
 
     @property
     def image_id(self) -> dict[str, str]:
@@ -129,9 +134,10 @@ def image_exists(context: PlannedEndpoint, given: ImageSettings) -> Outcome:
             f"{context.account.region} only",
             f"Copy the image to a repository in {context.account.region}.",
         )
+    registry = f"{image.account or context.account.account_id()}.dkr.ecr.{image.region}"
     if _manifest(context.account, image) is None:
         return failed(
-            f"the registry has no {image}",
+            f"the registry {registry} has no {image.name}",
             "Correct the repository and tag, or push the image first.",
         )
     return passed(str(image))
