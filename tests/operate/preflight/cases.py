@@ -735,7 +735,7 @@ CASES = [
     # --- image and data
     passes("LLP401", "team/model:1.4"),
     passes("LLP401", "763104351884", image(dlc=DLC)),
-    fails("LLP401", "has no", no_image("ImageNotFound")),
+    fails("LLP401", f"{ACCOUNT}.dkr.ecr.{REGION} has no team/model:1.4", no_image("ImageNotFound")),
     fails("LLP401", "has no", no("ecr.BatchGetImage", "RepositoryNotFoundException")),
     unknown("LLP401", "UpstreamAccessDenied", no_image("UpstreamAccessDenied")),
     fails(

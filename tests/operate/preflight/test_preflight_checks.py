@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.operate.checking.checks import checks
-from tests.fake_aws import REFUSED
+from tests.fake_aws import REFUSED, Refused
 from tests.operate.outcomes import assert_told
-from tests.operate.preflight.cases import CASES, Case, run
+from tests.operate.preflight.cases import CASES, FOR_OTHERS, Case, run
 from tests.operate.preflight.world import ADOPTED, quotas
 
 
@@ -50,6 +50,30 @@ def test_what_is_refused_is_unknown_and_never_a_pass(case: Case) -> None:
             for each in unknowns
         ), unknowns
         assert sum(each.status == "pass" for each in results) < len(healthy)
+
+
+#: Reads of a VPC, of which AWS answers with an empty list where there is none.
+OF_A_VPC = {
+    "ec2.DescribeFlowLogs": {"FlowLogs": []},
+    "ec2.DescribeRouteTables": {"RouteTables": []},
+    "ec2.DescribeSubnets": {"Subnets": []},
+    "ec2.DescribeVpcEndpoints": {"VpcEndpoints": []},
+    "ec2.DescribeVpcs": {"Vpcs": []},
+    "route53.ListHostedZonesByVPC": {"HostedZoneSummaries": []},
+}
+NO_VPC = {
+    **OF_A_VPC,
+    "ec2.DescribeVpcAttribute": Refused("InvalidVpcID.NotFound", "There is none.", 400),
+}
+
+
+@pytest.mark.parametrize("check", [each.id for each in checks("LLP")])
+@pytest.mark.parametrize("settings", [{}, FOR_OTHERS], ids=["own", "for others"])
+def test_what_does_not_exist_passes_no_check(check: str, settings: Mapping[str, Any]) -> None:
+    results, aws = run(Case(check, "", settings=settings, aws=NO_VPC))
+    if NO_VPC.keys().isdisjoint(aws.asked):
+        return
+    assert [each for each in results if each.status == "pass"] == []
 
 
 def test_every_check_has_cases_that_pass_and_that_do_not() -> None:

@@ -18,6 +18,7 @@ from ...account.network import (
     interfaces,
     runtime_name,
     vpc_endpoints,
+    vpcs,
     zones_of_subnets,
 )
 from ...account.stacks import ENDPOINT_TYPE, made_at, stack_ids
@@ -28,6 +29,7 @@ from .context import PreflightContext
 _INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
 _SAGEMAKER = "/sagemaker/latest/dg/interface-vpc-endpoint.html"
 _INVOKE = "sagemaker:InvokeEndpoint"
+_NO_VPC = "the VPC does not exist: see LLP205"
 
 
 @check(
@@ -62,6 +64,9 @@ def private_dns_owners(context: PreflightContext, vpc_id: str) -> list[Mapping[s
 
 def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
     owners = private_dns_owners(context, vpc_id)
+    if not owners and not vpcs(context.account, vpc_id):
+        yield unknown(_NO_VPC)
+        return
     if not owners:
         yield passed(f"{vpc_id} has no endpoint with private DNS for {context.runtime_service}")
         return
@@ -109,6 +114,8 @@ def _no_hosted_zone(context: PreflightContext, vpc_id: str) -> Outcome:
             f"associated with {vpc_id}: AWS refuses private DNS beside it",
             "Take the VPC out of that hosted zone, or delete it.",
         )
+    if not vpcs(context.account, vpc_id):
+        return unknown(_NO_VPC)
     return passed(f"{vpc_id} has no hosted zone {_zone_name(context)}*")
 
 
@@ -135,6 +142,8 @@ def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Outcome:
                 f"associated with {vpc_id}: Route 53 refuses a second one",
                 leave_out,
             )
+    if not vpcs(context.account, vpc_id):
+        return unknown(f"{vpc_id} does not exist in {context.account.region} for these credentials")
     return passed(
         f"{vpc_id} has no interface endpoint and no other hosted zone for {_zone_name(context)}*"
     )
@@ -288,6 +297,9 @@ def others_redirected(context: PreflightContext) -> Iterator[Outcome]:
         if owner["VpcEndpointId"] in own:
             yield passed(f"{owner['VpcEndpointId']} of this stack answers the name already")
             return
+    if not vpcs(context.account, vpc_id):
+        yield unknown(_NO_VPC)
+        return
     others = _other_endpoints(context)
     if not others:
         yield passed("no other endpoint is in service in this account and region")
