@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
 from low_latency_endpoint.load_test.engine.generator_process import GENERATOR
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.judging import LatencyGoal, Outcome
+from low_latency_endpoint.load_test.search.limit_search import limit_so_far
 from low_latency_endpoint.load_test.search.load_testing import StepEvent, run
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport, write_text
 from low_latency_endpoint.load_test.search.run_plans import (
@@ -196,3 +198,30 @@ def test_no_step_sends_the_prompts_of_another() -> None:
     run(plan, apart, numbers=1_000)
     assert [step.first_number for step in same.steps] == [0, 0, 0]
     assert [step.first_number for step in apart.steps] == [0, 1_000, 2_000]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        (("client-bound", "unclear"), "was not decided, as the machine that sent was late; the"),
+        (("unclear",), "was not decided; the limit may be higher"),
+        (("unclear", "broken"), "did not: the limit lies between them"),
+        ((), "stopped; the limit may be higher"),
+    ],
+)
+def test_only_a_rate_that_broke_is_told_as_above_the_limit(
+    outcomes: tuple[Outcome, ...], told: str
+) -> None:
+    plan = SearchPlan(GOAL, 20, instances=2)
+    steps = run(limit_plan(plan), FakeGenerator(instances=2)).steps
+    kept = [each for each in steps if each.judgement.kept and each.offered]
+    rates = sorted(kept, key=lambda each: each.offered or 0.0)
+    held, above = rates[0], rates[-1]
+    more = [
+        replace(above, judgement=replace(above.judgement, outcome=outcome, kept=False))
+        for outcome in outcomes
+    ]
+    limit = limit_so_far(plan, [held, *more])
+    assert limit is not None
+    assert told in limit.how
+    assert (limit.broken_rate is not None) is ("broken" in outcomes)

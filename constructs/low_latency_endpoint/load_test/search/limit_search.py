@@ -182,7 +182,7 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
         return None
     rate = max(held)
     broken = min((one for one in missed if one > rate), default=None)
-    above = "the limit may be higher"
+    above = f"{_undecided(steps, rate)}the limit may be higher"
     if broken is not None:
         above = f"{readable(broken, 4)} did not: the limit lies between them"
     step, instances = held[rate], plan.instances or 1
@@ -203,11 +203,21 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
     )
 
 
+def _undecided(steps: Sequence[MeasuredStep], held: float) -> str:
+    """The lowest rate above the one that held, of which no step has decided; empty without one."""
+    above = [step for step in steps if step.offered is not None and step.offered > held]
+    rates = [step.offered for step in above if step.offered is not None]
+    if not rates:
+        return ""
+    outcomes = {step.judgement.outcome for step in above if step.offered == min(rates)}
+    why = ", as the machine that sent was late" if "client-bound" in outcomes else ""
+    return f"{readable(min(rates), 4)} was not decided{why}; "
+
+
 def _bounds(goal: LatencyGoal, step: MeasuredStep) -> bool:
     """Whether a step missed the goal, and the instances did: the limit is below its rate."""
-    judgement = step.judgement
     result = step.result
-    if judgement.kept or judgement.outcome == "client-bound":
+    if step.judgement.outcome != "broken":
         return False
     return not not_the_instances(result.errors, result.sent, goal.allowed_errors)
 
