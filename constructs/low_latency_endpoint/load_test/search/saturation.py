@@ -158,7 +158,7 @@ def verdicts(
         ]
         if not saturated or all(each.severity == "risk" for each in saturated):
             if _severity(run, step) == "limit":
-                saturated.append(_unexplained(step))
+                saturated.append(_unexplained(run, step))
             elif max(_used(window).values(), default=0.0) < SATURATED_PERCENT:
                 saturated.append(_not_saturated(step, window))
         found += saturated
@@ -504,11 +504,24 @@ def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
     return verdict_of("not-saturated", "fine", *reasons, *used, step=_name(step))
 
 
-def _unexplained(step: MeasuredStep) -> Verdict:
+def _unexplained(run: LoadTestRun, step: MeasuredStep) -> Verdict:
     late = [warning for warning in step.result.warnings if warning.startswith("send lag")]
     verdict = verdict_of("unexplained", "limit", *step.judgement.reasons, *late, step=_name(step))
-    machine = ". The machine that sent was late too: it may be that machine" if late else ""
-    return replace(verdict, title=verdict.title + machine)
+    machine = ". The machine that sent was late too: it may be that machine"
+    explains = late and _lag_explains(run, step)
+    return replace(verdict, title=verdict.title + (machine if explains else ""))
+
+
+def _lag_explains(run: LoadTestRun, step: MeasuredStep) -> bool:
+    """Whether the latest sending of a request is as late as a target was missed by, or not known."""
+    targets = run.plan.goal.targets if run.plan.goal else {}
+    missed = [
+        bounds.value - targets[name]
+        for name, bounds in step.judgement.bounds.items()
+        if name in targets and bounds.value > targets[name]
+    ]
+    lag = step.result.send_lag
+    return not lag.count or not missed or lag.percentile(100) >= min(missed)
 
 
 def _used(window: StepMetrics) -> dict[str, float]:
