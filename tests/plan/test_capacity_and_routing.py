@@ -12,7 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.facts.deployments import takes_guardrails
-from low_latency_endpoint.facts.limits import ROUTING_STRATEGY
+from low_latency_endpoint.facts.limits import (
+    ROUTING_STRATEGY,
+    SAFETY_FACTOR,
+    SCALING_TARGET,
+    TPS_PER_INSTANCE,
+)
 from low_latency_endpoint.options.throughput import (
     MeasuredThroughput,
     PeakAtTime,
@@ -123,8 +128,11 @@ def test_a_rise_is_a_jump_or_so_much_a_minute() -> None:
         MeasuredThroughput(**stated, from_tps=1, rise_tps_per_minute=2)
 
 
-def test_a_target_that_scaling_refuses() -> None:
-    with refused("LLE602"):
+def test_scaling_takes_the_target_of_every_rate() -> None:
+    rates, factors = TPS_PER_INSTANCE, SAFETY_FACTOR
+    for rate, factor in ((rates.minimum, factors.minimum), (rates.maximum, factors.maximum)):
+        assert SCALING_TARGET.holds(invocations_target(rate, factor))
+    with refused("LLE603"):
         invocations_target(1e200, 1.0)
 
 

@@ -583,7 +583,7 @@ row("LLE566", lambda w: w.fleet(endpoint=cdk.Aws.STACK_NAME), "a token", "known 
 # --- 6 scaling ---------------------------------------------------------------------------------
 row(
     "LLE602",
-    lambda w: w.scaled().track_invocations(max_tps_per_instance=1e200),
+    lambda w: w.scaled().track_invocations(target_invocations_per_instance=1e200),
     "1e+200",
     "8.51592e-109",
 )

@@ -17,7 +17,7 @@ from ..errors.findings import Finding, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
 from ..facts.limit_kinds import number_range, text_form
-from ..facts.limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE
+from ..facts.limits import PEAK_TPS, SAFETY_FACTOR, TPS_PER_INSTANCE
 from ..facts.rules import ONE_KIND_OF_RISE
 from ..facts.token_values import is_token
 from ..report.numbers import plain_number, readable
@@ -84,12 +84,7 @@ def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
     """Target of ``SageMakerVariantInvocationsPerInstance``: invocations per instance and minute."""
     TPS_PER_INSTANCE.check(tps_per_instance, "tps_per_instance")
     SAFETY_FACTOR.check(safety_factor, "safety_factor")
-    target = stated(tps_per_instance) * stated(safety_factor) * 60
-    if target > Fraction(SCALING_TARGET.maximum or 0):
-        raise SCALING_TARGET.rule.error(
-            got=f"{tps_per_instance!r} x {safety_factor!r} x 60", allowed=SCALING_TARGET.allowed
-        )
-    return float(target)
+    return float(stated(tps_per_instance) * stated(safety_factor) * 60)
 
 
 TIME_OF_DAY = text_form(
