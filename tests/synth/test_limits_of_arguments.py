@@ -92,6 +92,7 @@ def test_what_lies_outside_is_refused_and_what_lies_inside_is_not(
         error = refusal(things, name, passed(argument, limit, value))
         assert isinstance(error, ConfigurationError), (value, error)
         assert error.code == code, (value, error)
+        assert error.where, (value, error)
         assert limit.allowed.split(" or ")[0] in error.allowed
         assert error.fix
     for value in inside(limit):

@@ -278,7 +278,8 @@ ROUTING_STRATEGY = one_of(
     ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
     source="/AWSCloudFormation/latest/TemplateReference/"
     "aws-properties-sagemaker-endpointconfig-productionvariant-routingconfig.html",
-    fix="KV_AWARE exists in the API only, not in CloudFormation.",
+    fix="Use an allowed strategy, or RoutingStrategy.custom(...) for one that CloudFormation takes since. "
+    "It does not take KV_AWARE, which exists in the API only.",
 )
 PREFIX_LENGTH = number_range(
     "LLE411", "the prefix length", 1024, 65536, unit="bytes", source=_ROUTING

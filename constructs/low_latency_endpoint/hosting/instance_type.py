@@ -29,7 +29,7 @@ class InstanceType:
     name: str
 
     def __post_init__(self) -> None:
-        check(INSTANCE_TYPE, self.name)
+        check(INSTANCE_TYPE, self.name, "InstanceType, name")
 
     @property
     def facts(self) -> InstanceFacts | None:

@@ -17,6 +17,7 @@ from ..facts.limits import (
     INITIAL_INSTANCE_COUNT,
     INSTANCE_POOL_COUNT,
     INSTANCE_POOL_PRIORITY,
+    INSTANCE_TYPE,
     MAX_INSTANCES,
     MODEL_DOWNLOAD_SECONDS,
     PROVISION_SECONDS,
@@ -126,7 +127,8 @@ class ProductionVariant(VariantOptions):
         super().__post_init__()
         check(INITIAL_INSTANCE_COUNT, self.initial_instance_count, self.name)
         if self.instance_type is not None:
-            instance_type_of(self.instance_type)
+            stated = self.instance_type
+            check(INSTANCE_TYPE, str(stated), f"{type(self).__name__} {self.name}, instance_type")
         if (self.instance_type is None) == (not self.instance_pools):
             raise TYPE_XOR_POOLS.error(
                 got="both" if self.instance_type else "neither",

@@ -22,6 +22,7 @@ from types import FunctionType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from ..errors import ConfigurationError, did_you_mean, rule
+from ..errors.findings import located
 from ..facts.durations import DURATION, DURATION_KINDS
 from ..facts.limit_kinds import Choice
 from ..facts.limits import limits
@@ -153,7 +154,12 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
         if rest:
             for index, value in enumerate(args[len(places) :]):
                 check(rest, value, f"[{index}]", given)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except ConfigurationError as error:
+            if error.where:
+                raise
+            raise located(error, _owner(cls, function, given)) from error.__cause__
 
     return checked
 

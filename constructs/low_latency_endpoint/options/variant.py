@@ -155,7 +155,7 @@ class RoutingStrategy:
 
     def __post_init__(self) -> None:
         if not self.is_custom and not is_token(self.name):
-            limits.ROUTING_STRATEGY.check(self.name)
+            limits.ROUTING_STRATEGY.check(self.name, "RoutingStrategy, name")
         settings = (self.prefix_length, self.concurrency_threshold)
         wanted = self.name == "PREFIX_AWARE"
         if any((value is not None) != wanted for value in settings):
@@ -163,6 +163,7 @@ class RoutingStrategy:
                 got=f"{self.name}, prefix_length={self.prefix_length}, "
                 f"concurrency_threshold={self.concurrency_threshold}",
                 allowed="both settings with PREFIX_AWARE, none with another strategy",
+                where="RoutingStrategy",
             )
         if self.prefix_length is not None and self.concurrency_threshold is not None:
             PrefixAware(
@@ -232,7 +233,7 @@ class InferenceAmi:
 
     def __post_init__(self) -> None:
         if not self.is_custom and not is_token(self.version):
-            limits.INFERENCE_AMI.check(self.version)
+            limits.INFERENCE_AMI.check(self.version, "InferenceAmi, version")
 
     @classmethod
     def custom(cls, version: str) -> InferenceAmi:
