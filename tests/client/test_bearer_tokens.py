@@ -183,7 +183,7 @@ def test_a_new_token_each_minute_and_before_the_old_one_ends(
         made.append(f"token {len(made)}")
         return BearerToken(made[-1])
 
-    monkeypatch.setattr(bearer_tokens, "bearer_token", counted)
+    monkeypatch.setattr(bearer_tokens, "_token", counted)
     tokens = BearerTokens(session(), expires=timedelta(minutes=minutes))
     clock.now = seconds - 0.001
     assert tokens() == "token 0"

@@ -277,7 +277,7 @@ async def _of_tasks(
                 seen.add(problem)
                 await asyncio.sleep(PAUSE_SECONDS)
 
-        slow = {"EndpointName": "slow-200", "Body": b"{}"}
+        slow: dict[str, Any] = {"EndpointName": "slow-200", "Body": b"{}"}
         burst = (client.invoke_endpoint(**slow) for _ in range(situation.burst))
         await asyncio.gather(*burst, return_exceptions=True)
         callers = [asyncio.ensure_future(caller()) for _ in range(situation.callers)]

@@ -144,6 +144,8 @@ class AsyncConnection(Connection, asyncio.Protocol):
 class AsyncPool(Pool[AsyncConnection]):
     """Belongs to the running event loop. Requests beyond ``connections`` wait for their turn."""
 
+    owner = "AsyncRuntimeClient"
+
     def __init__(
         self,
         timing: CallTiming,

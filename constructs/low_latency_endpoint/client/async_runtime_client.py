@@ -12,9 +12,17 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Unpack
 
 from .async_http import AsyncPool
+from .call_parameters import (
+    AsyncEventsAnswer,
+    AsyncInvokeAnswer,
+    EventsParameters,
+    GenerationParameters,
+    InvokeParameters,
+    SessionParameters,
+)
 from .client_base import ClientBase
 from .client_timing import CLIENT_LOOP
 from .generation_requests import closing, opening, session_id
@@ -41,7 +49,7 @@ class AsyncRuntimeClient(ClientBase):
     Raises
     ------
     ConfigurationError
-        ``LLC101`` to ``LLC110``, ``LLC119``; calls after ``close()``: ``LLC111``.
+        ``LLC101`` to ``LLC110``, ``LLC119`` to ``LLC123``, ``LLE801``, ``LLE913``; calls after ``close()``: ``LLC111``.
     botocore.exceptions.CredentialRetrievalError
         From entering the client, when the first credentials do not come within a minute.
 
@@ -83,25 +91,29 @@ class AsyncRuntimeClient(ClientBase):
         """Open connections now, to the zone and one to the Region; returns how many are open."""
         return await self._preconnect(connections)
 
-    async def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
+    async def invoke_endpoint(self, **parameters: Unpack[InvokeParameters]) -> AsyncInvokeAnswer:
         """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint`, but ``Body`` is ``bytes``."""
-        return await self._invoke(parameters)
+        answer: AsyncInvokeAnswer = await self._invoke(parameters)
+        return answer
 
-    async def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
+    async def invoke_endpoint_with_response_stream(
+        self, **parameters: Unpack[EventsParameters]
+    ) -> AsyncEventsAnswer:
         """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
         is an :class:`AsyncResponseStream`.
         """
-        return await self._events(AsyncResponseStream, parameters)
+        answer: AsyncEventsAnswer = await self._events(AsyncResponseStream, parameters)
+        return answer
 
     async def stream(
         self,
         *,
-        first_token_timeout: timedelta | None = None,
-        gap_timeout: timedelta | None = None,
-        total_timeout: timedelta | None = None,
+        first_token_timeout: timedelta | str | None = None,
+        gap_timeout: timedelta | str | None = None,
+        total_timeout: timedelta | str | None = None,
         conversation: str | None = None,
         hedge_generations: bool = False,
-        **parameters: Any,
+        **parameters: Unpack[GenerationParameters],
     ) -> AsyncGeneration:
         """As :meth:`.runtime_client.RuntimeClient.stream`, for ``async for`` and ``async with``."""
         limits = limits_of(self.timing, first_token_timeout, gap_timeout, total_timeout)
@@ -109,12 +121,12 @@ class AsyncRuntimeClient(ClientBase):
             AsyncGeneration, limits, conversation, hedge_generations, parameters
         )
 
-    async def open_session(self, **parameters: Any) -> str:
+    async def open_session(self, **parameters: Unpack[SessionParameters]) -> str:
         """As :meth:`.runtime_client.RuntimeClient.open_session`."""
         answer = await self.invoke_endpoint(**opening(parameters))
         return session_id(answer.get("NewSessionId"))
 
-    async def close_session(self, session: str, **parameters: Any) -> None:
+    async def close_session(self, session: str, **parameters: Unpack[SessionParameters]) -> None:
         """As :meth:`.runtime_client.RuntimeClient.close_session`."""
         await self.invoke_endpoint(**closing(session, parameters))
 
@@ -124,6 +136,7 @@ class AsyncRuntimeClient(ClientBase):
             raise CLIENT_LOOP.error(
                 got="a client that was not entered" if pool is None else "another event loop",
                 allowed="the event loop in which the client was entered",
+                where="AsyncRuntimeClient",
             )
         pool.check_open()
         return pool

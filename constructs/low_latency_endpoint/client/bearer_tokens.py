@@ -26,8 +26,9 @@ import boto3
 from botocore.credentials import Credentials
 
 from ..errors import rule
-from ..facts.durations import seconds_of
 from ..facts.limit_kinds import Range
+from .client_arguments import checked, checked_class, duration
+from .client_region import checked_region, region_of
 from .client_timing import CLIENT_CREDENTIALS, CLIENT_REGION
 from .signing import CredentialsSource, Sigv4Signer, held_credentials
 
@@ -64,8 +65,9 @@ class BearerToken(str):
         return "<bearer token>"
 
 
+@checked
 def bearer_token(
-    credentials: CredentialsSource | boto3.Session, region: str, expires: timedelta = SHORT
+    credentials: CredentialsSource | boto3.Session, region: str, expires: timedelta | str = SHORT
 ) -> BearerToken:
     """A token for ``Authorization: Bearer ...`` on the OpenAI-compatible path.
 
@@ -78,11 +80,17 @@ def bearer_token(
     >>> token.startswith("sagemaker-api-key-")
     True
     """
-    seconds = TOKEN_LIFETIME.check(seconds_of(expires, "expires"), "expires")
     given: Any = credentials
     known = given.get_credentials() if hasattr(given, "get_credentials") else given
+    return _token(known, checked_region(region), duration(expires, "expires"))
+
+
+def _token(known: CredentialsSource | None, region: str, expires: timedelta) -> BearerToken:
+    seconds = TOKEN_LIFETIME.check(expires.total_seconds(), "expires")
     if known is None:
-        raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")
+        raise CLIENT_CREDENTIALS.error(
+            got="none", allowed="any AWS credentials", where="credentials"
+        )
     return BearerToken(_PREFIX + base64.b64encode(_presigned(known, region, int(seconds))).decode())
 
 
@@ -115,6 +123,7 @@ def _presigned(credentials: CredentialsSource, region: str, seconds: int) -> byt
     return f"{_HOST}/?{'&'.join(pairs)}&X-Amz-Signature={signature}&Version=1".encode()
 
 
+@checked_class
 class BearerTokens:
     """Tokens that stay fresh: a new one each minute, at the first request that needs it.
 
@@ -127,13 +136,13 @@ class BearerTokens:
         Whose credentials sign; a new one by default.
     region : str, optional
         The endpoint's; by default the session's.
-    expires : timedelta, optional
+    expires : timedelta or str, optional
         As of :func:`bearer_token`.
 
     Raises
     ------
     ConfigurationError
-        ``LLC108``, ``LLC109``, ``LLC113``.
+        ``LLC108``, ``LLC109``, ``LLC113``, ``LLC120``, ``LLC121``; ``LLE801``, ``LLE913``.
 
     Examples
     --------
@@ -149,15 +158,13 @@ class BearerTokens:
         session: boto3.Session | None = None,
         region: str | None = None,
         *,
-        expires: timedelta = SHORT,
+        expires: timedelta | str = SHORT,
     ) -> None:
         session = session or boto3.Session()
-        self.region: str = region or session.region_name or ""
-        if not self.region:
-            raise CLIENT_REGION.error(got="none", allowed="the name of a Region")
-        self.expires = expires
+        self.region: str = region_of(session, region)
+        self.expires: timedelta = duration(expires, "expires")
         self._credentials = session.get_credentials()
-        self._renew_seconds = min(_RENEW_SECONDS, seconds_of(expires, "expires") / 2)
+        self._renew_seconds = min(_RENEW_SECONDS, self.expires.total_seconds() / 2)
         self._known = self._made()
 
     def __repr__(self) -> str:
@@ -167,13 +174,13 @@ class BearerTokens:
         """A token and when it was made; of the credentials that are held, if no others come."""
         made = time.monotonic()
         try:
-            return bearer_token(self._credentials, self.region, self.expires), made
+            return _token(self._credentials, self.region, self.expires), made
         except Exception:  # of any provider
             held, ends = held_credentials(self._credentials)
             if ends <= time.time():
                 raise
         source = Credentials(held.access_key, held.secret_key, held.token)
-        return bearer_token(source, self.region, self.expires), made
+        return _token(source, self.region, self.expires), made
 
     def _is_old(self) -> bool:
         return time.monotonic() - self._known[1] >= self._renew_seconds
@@ -194,6 +201,7 @@ class BearerTokens:
         return request
 
 
+@checked
 def openai_base_url(
     endpoint_name: str, *, region: str = "", url: str = "", inference_component: str | None = None
 ) -> str:
@@ -222,8 +230,9 @@ def openai_base_url(
     """
     if bool(region) is bool(url):
         got = "both" if region else "neither"
-        raise CLIENT_REGION.error(got=got, allowed="region or url", where="openai_base_url")
+        raise CLIENT_REGION.error(got=got, allowed="region or url", where="region")
     if not url:
+        checked_region(region)
         url = f"https://runtime.sagemaker.{region}.amazonaws.com"
     component = f"/inference-components/{quote(inference_component)}" if inference_component else ""
     return f"{url.rstrip('/')}/endpoints/{quote(endpoint_name)}{component}/openai/v1"

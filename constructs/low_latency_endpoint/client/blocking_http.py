@@ -89,6 +89,8 @@ class BlockingConnection(Connection):
 class BlockingPool(Pool[BlockingConnection]):
     """Safe across threads."""
 
+    owner = "RuntimeClient"
+
     def leave_to_parent(self) -> None:
         """In a forked child: open connections anew; those of the parent stay the parent's.
 

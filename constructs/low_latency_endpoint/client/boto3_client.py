@@ -18,23 +18,25 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.config import Config
 
-from .client_base import region_of
+from .client_arguments import checked
+from .client_region import check_region_of_url, region_of, warn_of_unknown_region
 from .client_timing import CLIENT_CONCURRENCY, call_timing, socket_options
 from .client_zone import checked_origin
 
 _log = logging.getLogger(__name__)
 
 
+@checked
 def runtime_client(
     region: str | None = None,
     *,
-    latency_target: timedelta,
+    latency_target: timedelta | str,
     concurrency: int = 50,
     url: str | None = None,
-    connect_timeout: timedelta | None = None,
-    read_timeout: timedelta | None = None,
+    connect_timeout: timedelta | str | None = None,
+    read_timeout: timedelta | str | None = None,
     retries: int = 1,
-    keepalive: timedelta = timedelta(seconds=60),
+    keepalive: timedelta | str = timedelta(seconds=60),
     session: boto3.Session | None = None,
     ca_bundle: str | os.PathLike[str] | None = None,
     allow_plain_http: bool = False,
@@ -50,19 +52,20 @@ def runtime_client(
     ----------
     region : str, optional
         By default the session's.
-    latency_target : timedelta
+    latency_target : timedelta or str
         Client latency that most calls must hold, such as the p99. Timeouts follow from it.
+        This and all other times are ``timedelta`` or text such as ``200ms``, ``30s`` or ``5m``.
     concurrency : int, optional
         Number of threads that call at the same time. As many connections are kept.
     url : str, optional
         The endpoint's URL; by default AWS's own name, which private DNS answers with the interface
         endpoint. Stack outputs ``RegionalUrl`` and ``ZonalUrl-...``.
-    connect_timeout, read_timeout : timedelta, optional
+    connect_timeout, read_timeout : timedelta or str, optional
         See :func:`~low_latency_endpoint.client.client_timing.call_timing`.
     retries : int, optional
         Further attempts in botocore's standard mode: also after a read timeout, and after a wait of
         up to a second. 0 for calls that must not be served twice.
-    keepalive : timedelta, optional
+    keepalive : timedelta or str, optional
         Silence after which TCP probes the connection; 60 s by default. PrivateLink drops
         connections after 350 s.
     session : boto3.Session, optional
@@ -82,7 +85,8 @@ def runtime_client(
     Raises
     ------
     ConfigurationError
-        ``LLC101`` to ``LLC104``, ``LLC107``, ``LLC108``, ``LLC110``.
+        ``LLC101`` to ``LLC104``, ``LLC107``, ``LLC108``, ``LLC110``, ``LLC120`` to ``LLC122``;
+        ``LLE801`` for what is no duration, ``LLE913`` for what is no Region.
 
     Examples
     --------
@@ -101,7 +105,9 @@ def runtime_client(
     sockets = socket_options(keepalive, timing.connect_timeout)
     session = session or boto3.Session()
     region = region_of(session, region)
-    if url is not None:
+    if url is None:
+        warn_of_unknown_region(session, region)
+    else:
         url = checked_origin(url, "url", allow_plain_http=allow_plain_http)
     settings = Config(
         max_pool_connections=concurrency,
@@ -124,6 +130,7 @@ def runtime_client(
         "endpoint_url of the configuration",
         allow_plain_http=allow_plain_http,
     )
+    check_region_of_url(client.meta.endpoint_url, region, "url")
     set_up_connections(client, sockets)
     return client
 

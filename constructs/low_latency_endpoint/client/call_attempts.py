@@ -14,6 +14,7 @@ from typing import Any
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError, ResponseStreamingError
 from botocore.exceptions import ConnectionError as NoConnectionError
 
+from .client_arguments import check_kind
 from .client_timing import RETRY_SHARE, THROTTLES, Budget, CallTiming, ClientCounts
 from .client_zone import ZonalRoute
 
@@ -51,8 +52,14 @@ def is_idempotent(parameters: Mapping[str, Any], body: bytes) -> bool:
     for a generation, whose second copy takes an accelerator's time as the first does."""
     stated = parameters.get("Idempotent")
     if stated is not None:
-        return bool(stated)
+        return stated_idempotent(stated)
     return not parameters.get("SessionId") and not is_generation(body)
+
+
+def stated_idempotent(stated: Any) -> bool:
+    """What a call says of itself, if it is no other value than True or False."""
+    check_kind(stated, bool, "Idempotent")
+    return bool(stated)
 
 
 def is_generation(body: bytes) -> bool:

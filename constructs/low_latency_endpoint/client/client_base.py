@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import ssl
@@ -18,18 +19,21 @@ from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError, ReadTimeoutError
 from botocore.utils import get_environ_proxies
 
-from .call_attempts import Attempts, CallRules, is_idempotent
+from .call_attempts import Attempts, CallRules, is_idempotent, stated_idempotent
+from .client_arguments import check_kind, checked, duration
+from .client_region import check_region_of_url, region_of, warn_of_unknown_region
 from .client_timing import (
     CLIENT_CONCURRENCY,
     CLIENT_CREDENTIALS,
+    CLIENT_PRECONNECT,
     CLIENT_PROXY,
-    CLIENT_REGION,
     CallTiming,
     ClientCounts,
     call_timing,
     socket_options,
 )
 from .client_zone import (
+    ZONE_WITHOUT_URLS,
     ClientZone,
     ZonalRoute,
     checked_origin,
@@ -67,8 +71,9 @@ class ClientBase:
     ----------
     region : str, optional
         By default the session's.
-    latency_target : timedelta
+    latency_target : timedelta or str
         Client latency that most calls must hold, such as the p99. Timeouts follow from it.
+        This and all other times are ``timedelta`` or text such as ``200ms``, ``30s`` or ``5m``.
     concurrency : int, optional
         Most calls at the same moment, such as the number of threads; 100 by default. As many
         connections are kept (twice as many with hedging).
@@ -81,12 +86,12 @@ class ClientBase:
     zone : str, optional
         The caller's zone, as ID or name; by default found by
         :func:`~low_latency_endpoint.client.client_zone.find_client_zone`, only when
-        ``zonal_urls`` are given.
-    zone_timeout : timedelta, optional
+        ``zonal_urls`` are given, without which there is nothing to choose.
+    zone_timeout : timedelta or str, optional
         Longest wait for the zone to be found; 500 ms by default.
     connect_timeout, read_timeout, retries : optional
         See :func:`~low_latency_endpoint.client.client_timing.call_timing`.
-    keepalive : timedelta, optional
+    keepalive : timedelta or str, optional
         Silence after which TCP probes the connection; 60 s by default. PrivateLink drops
         connections after 350 s.
     preconnect : int, optional
@@ -121,7 +126,8 @@ class ClientBase:
     Raises
     ------
     ConfigurationError
-        ``LLC101`` to ``LLC104``, ``LLC107`` to ``LLC110``, ``LLC119``.
+        ``LLC101`` to ``LLC104``, ``LLC107`` to ``LLC110``, ``LLC119`` to ``LLC123``; ``LLE801`` for
+        what is no duration, ``LLE913`` for what is no Region.
     """
 
     _race: ThreadRace | TaskRace
@@ -130,16 +136,16 @@ class ClientBase:
         self,
         region: str | None = None,
         *,
-        latency_target: timedelta,
+        latency_target: timedelta | str,
         concurrency: int = 100,
         url: str | None = None,
         zonal_urls: Mapping[str, str] | None = None,
         zone: str | None = None,
-        zone_timeout: timedelta = timedelta(milliseconds=500),
-        connect_timeout: timedelta | None = None,
-        read_timeout: timedelta | None = None,
+        zone_timeout: timedelta | str = timedelta(milliseconds=500),
+        connect_timeout: timedelta | str | None = None,
+        read_timeout: timedelta | str | None = None,
         retries: int = 1,
-        keepalive: timedelta = timedelta(seconds=60),
+        keepalive: timedelta | str = timedelta(seconds=60),
         preconnect: int | None = None,
         hedging: Hedging | None = None,
         session: boto3.Session | None = None,
@@ -154,11 +160,12 @@ class ClientBase:
         )
         CLIENT_CONCURRENCY.check(concurrency, "concurrency")
         self._opened_ahead = min(concurrency, 20) if preconnect is None else preconnect
-        if self._opened_ahead != 0:
-            CLIENT_CONCURRENCY.check(self._opened_ahead, "preconnect")
+        CLIENT_PRECONNECT.check(self._opened_ahead, "preconnect")
         self._sockets = socket_options(keepalive, self.timing.connect_timeout)
         session = session or boto3.Session()
         region = region_of(session, region)
+        if url is None:
+            warn_of_unknown_region(session, region)
 
         # boto3's own client says which URL and which User-Agent it would use.
         probe = session.client("sagemaker-runtime", region_name=region)
@@ -166,11 +173,14 @@ class ClientBase:
         self._regional = checked_origin(
             url or probe.meta.endpoint_url, "url", allow_plain_http=allow_plain_http
         )
+        check_region_of_url(self._regional, region, "url")
         self._proxies = probe.meta.config.proxies
-        self._check_proxy(self._regional)
+        self._check_proxy(self._regional, "url")
         source = session.get_credentials()
         if source is None:
-            raise CLIENT_CREDENTIALS.error(got="none", allowed="any AWS credentials")
+            raise CLIENT_CREDENTIALS.error(
+                got="none", allowed="any AWS credentials", where="session"
+            )
         self._credentials = RenewedCredentials(source)
         self._wire = Wire(
             Sigv4Signer(self._credentials, region=region),
@@ -185,18 +195,25 @@ class ClientBase:
         self._generation_hedging: HedgingState | None = None
         if hedging is not None:
             self._connections = 2 * concurrency
-            self._hedging = HedgingState(hedging, latency_target, self.counts)
+            target = duration(latency_target, "latency_target")
+            self._hedging = HedgingState(hedging, target, self.counts)
             # Its own: times to the first token are no latencies of whole calls.
-            self._generation_hedging = HedgingState(hedging, latency_target, self.counts)
+            self._generation_hedging = HedgingState(hedging, target, self.counts)
 
         self.zone: ClientZone | None = None
         self.route: ZonalRoute | None = None
         self._zone_option = zone
-        self._zone_timeout = zone_timeout
+        self._zone_timeout = duration(zone_timeout, "zone_timeout")
         self._zonal_urls = {
-            key: checked_origin(value, f"zonal_urls {key}", allow_plain_http=allow_plain_http)
+            key: checked_origin(value, f"zonal_urls[{key!r}]", allow_plain_http=allow_plain_http)
             for key, value in (zonal_urls or {}).items()
         }
+        for key, value in self._zonal_urls.items():
+            check_region_of_url(value, region, f"zonal_urls[{key!r}]")
+        if zone and not self._zonal_urls:
+            raise ZONE_WITHOUT_URLS.error(
+                got=f"zone={zone!r} without zonal_urls", allowed="both, or neither", where="zone"
+            )
 
         origins = [self._regional, *self._zonal_urls.values()]
         self._tls: ssl.SSLContext | None = None
@@ -205,6 +222,14 @@ class ClientBase:
             # Read now: a bundle that is missing is an error here, not of the first call.
             self._tls = tls_context(os.fspath(authorities))
         self._begin()
+
+    def __init_subclass__(cls) -> None:
+        """Have the constructor checked, and its errors and help in the name of the class."""
+        super().__init_subclass__()
+        if "__init__" not in vars(cls):
+            constructor = checked(ClientBase.__init__, cls.__name__)
+            constructor.__doc__ = inspect.getdoc(ClientBase)
+            cls.__init__ = constructor  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._regional!r})"
@@ -217,7 +242,7 @@ class ClientBase:
         """The pool, or an error when calls cannot be made now."""
         raise NotImplementedError
 
-    async def _invoke(self, parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _invoke(self, parameters: Any) -> Any:
         """boto3's answer to ``InvokeEndpoint``, of the call or of its second copy."""
         pool = self._open_pool()
         idempotent, body = self._taken_apart(parameters)
@@ -246,7 +271,7 @@ class ClientBase:
         connection.give_back()
         return self._wire.answer(operation, status, headers, content, attempts.made)
 
-    async def _events(self, kind: type[EventStream], parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _events(self, kind: type[EventStream], parameters: Any) -> Any:
         """boto3's answer to ``InvokeEndpointWithResponseStream``; its body is of this kind."""
         idempotent, body = self._taken_apart(parameters)
         started = time.perf_counter()
@@ -267,21 +292,26 @@ class ClientBase:
         limits: Limits,
         conversation: str | None,
         hedge_generations: bool,
-        parameters: dict[str, Any],
+        parameters: Any,
     ) -> Streamed:
         """A generation of this kind whose first token is there, the call's or its second copy's."""
         pool = self._open_pool()
         given = {"ContentType": "application/json", **with_conversation(parameters, conversation)}
         body = generation_body(given.pop("Body", None))
         if given.get("SessionId") == NEW_SESSION:
-            raise OPENED_BY_STREAM.error(got=NEW_SESSION, allowed="the ID of an open session")
-        idempotent = bool(given.pop("Idempotent", False))
+            raise OPENED_BY_STREAM.error(
+                got=NEW_SESSION, allowed="the ID of an open session", where="stream, SessionId"
+            )
+        stated = given.pop("Idempotent", None)
+        idempotent = stated is not None and stated_idempotent(stated)
+        if hedge_generations is not False:
+            check_kind(hedge_generations, bool, "stream, hedge_generations")
         hedging = self._generation_hedging if hedge_generations else None
         if hedge_generations and (hedging is None or given.get("SessionId")):
             raise NOT_TWICE.error(
                 got="a SessionId" if hedging else "a client without hedging",
                 allowed="a client with hedging=Hedging(...), a call without SessionId",
-                where="hedge_generations",
+                where="stream, hedge_generations",
             )
 
         async def begin(claim: Claim | None = None) -> Streamed:
@@ -350,6 +380,7 @@ class ClientBase:
 
     async def _preconnect(self, connections: int) -> int:
         """Open connections where calls go first, and one to the other name; returns how many."""
+        CLIENT_PRECONNECT.check(connections, "preconnect, connections")
         pool = self._open_pool()
         opened = 0
         regional_connections = connections
@@ -363,14 +394,16 @@ class ClientBase:
             _log.warning("no connection to %s could be opened", self._regional)
         return opened
 
-    def _check_proxy(self, url: str) -> None:
+    def _check_proxy(self, url: str, where: str) -> None:
         """Refuse one that would be passed by; to this machine there is no need of any.
 
         As in boto3, proxies of the configuration replace those of the environment.
         """
         proxies = get_environ_proxies(url) if self._proxies is None else self._proxies
         if proxies.get(url.split(":")[0]) and not is_this_machine(name_of(url)[0]):
-            raise CLIENT_PROXY.error(got=f"a proxy for {url}", allowed="a direct connection")
+            raise CLIENT_PROXY.error(
+                got=f"a proxy for {url}", allowed="a direct connection", where=where
+            )
 
     def _find_route(self) -> None:
         """Look for the caller's zone, which may ask the network."""
@@ -393,13 +426,5 @@ class ClientBase:
                 ", ".join(sorted(self._zonal_urls)),
             )
             return None
-        self._check_proxy(url)
+        self._check_proxy(url, "zonal_urls")
         return ZonalRoute(url, self._regional, self.counts)
-
-
-def region_of(session: boto3.Session, region: str | None) -> str:
-    """The Region that was given, or else the session's."""
-    name = region or session.region_name
-    if not name:
-        raise CLIENT_REGION.error(got="none", allowed="the name of a Region")
-    return str(name)

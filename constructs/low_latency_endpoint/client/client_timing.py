@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import Any
 
 from ..errors import rule
-from ..facts.durations import milliseconds_of
 from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Range
+from .client_arguments import milliseconds
 
 #: PrivateLink (and every NLB) drops a connection that was idle for this long, without a word.
 PRIVATE_LINK_IDLE_SECONDS = 350
@@ -32,7 +32,7 @@ CLIENT_DURATION = Range(
     rule(
         "LLC101",
         "a duration of the runtime client is out of range",
-        fix="Give a timedelta. A model may take 60 s. Above 50 s, AWS asks for a client "
+        fix="Give a time in that range. A model may take 60 s. Above 50 s, AWS asks for a client "
         "timeout of 70 s.",
         source=_INVOKE_PAGE,
     ),
@@ -50,6 +50,15 @@ CLIENT_CONCURRENCY = Range(
     ),
     "concurrency",
     1,
+    10_000,
+)
+CLIENT_PRECONNECT = Range(
+    CLIENT_CONCURRENCY.rule._replace(
+        title="the number of connections opened ahead is out of range",
+        fix="Give the number of connections to open before the first call, 0 for none.",
+    ),
+    "preconnect",
+    0,
     10_000,
 )
 CLIENT_KEEPALIVE = Range(
@@ -179,10 +188,10 @@ class CallTiming:
 
 
 def call_timing(
-    latency_target: timedelta,
+    latency_target: timedelta | str,
     *,
-    connect_timeout: timedelta | None = None,
-    read_timeout: timedelta | None = None,
+    connect_timeout: timedelta | str | None = None,
+    read_timeout: timedelta | str | None = None,
     retries: int = 1,
 ) -> CallTiming:
     """Timing fit to a latency target."""
@@ -203,16 +212,18 @@ def call_timing(
 
 
 def _milliseconds(value: Any, where: str) -> float:
-    return float(CLIENT_DURATION.check(milliseconds_of(value, where), where))
+    return float(CLIENT_DURATION.check(milliseconds(value, where), where))
 
 
-def socket_options(keepalive: timedelta, connect_timeout: timedelta) -> list[tuple[int, int, int]]:
+def socket_options(
+    keepalive: timedelta | str, connect_timeout: timedelta
+) -> list[tuple[int, int, int]]:
     """Socket options of every connection: no Nagle, early keep-alive, dead peers noticed.
 
     ``TCP_USER_TIMEOUT`` (Linux) turns data that nobody acknowledges into a connection error: a
     zone that vanished is told apart from a model that is slow.
     """
-    seconds = milliseconds_of(keepalive, "keepalive") / 1000
+    seconds = milliseconds(keepalive, "keepalive") / 1000
     CLIENT_KEEPALIVE.check(seconds, "keepalive")
     idle = max(1, int(seconds))
     interval = max(1, min(15, (PRIVATE_LINK_IDLE_SECONDS - idle) // (KEEPALIVE_PROBES + 1)))

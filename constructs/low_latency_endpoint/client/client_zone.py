@@ -28,7 +28,8 @@ from datetime import timedelta
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
-from ..facts.durations import seconds_of
+from ..errors import rule
+from .client_arguments import checked, checked_class, milliseconds
 from .client_timing import CLIENT_PLAIN_HTTP, CLIENT_URL, ClientCounts
 
 _log = logging.getLogger(__name__)
@@ -39,7 +40,15 @@ _ZONE_ID = re.compile(r"[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d{1,2}")
 _ZONE_NAME = re.compile(r"[a-z]{2,4}(?:-[a-z]+)+-\d(?:-[a-z]{3}-\d)?[a-z]")
 _LARGEST_ANSWER = 64 * 1024
 
+ZONE_WITHOUT_URLS = rule(
+    "LLC123",
+    "the caller's zone is given, but no URL of a zone",
+    fix="Pass zonal_urls as well, the stack's outputs ZonalUrl-...: without them calls go to the "
+    "regional name. Or leave zone out.",
+)
 
+
+@checked_class
 @dataclass(frozen=True, kw_only=True)
 class ClientZone:
     """A zone by ID, by name, or both, and who said so."""
@@ -62,8 +71,10 @@ class ClientZone:
         return " ".join(part for part in (self.zone_id, self.name) if part)
 
 
+@checked
 def find_client_zone(
-    timeout: timedelta = timedelta(milliseconds=500), environment: Mapping[str, str] | None = None
+    timeout: timedelta | str = timedelta(milliseconds=500),
+    environment: Mapping[str, str] | None = None,
 ) -> ClientZone | None:
     """The zone of this process, or ``None`` when nobody says.
 
@@ -80,7 +91,7 @@ def find_client_zone(
     `EC2 <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-metadata.html>`_.
     """
     environment = os.environ if environment is None else environment
-    seconds = seconds_of(timeout, "timeout")
+    seconds = milliseconds(timeout, "timeout") / 1000
     if given := environment.get(ZONE_VARIABLE):
         zone = ClientZone.of(given, ZONE_VARIABLE)
         if zone is not None:

@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import ParamValidationError
 
 from ..errors import rule
+from .client_arguments import check_kind
 from .runtime_wire import body_bytes
 
 _STREAM_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html"
@@ -55,7 +56,9 @@ def generation_body(body: Any) -> bytes:
     if not isinstance(body, Mapping):
         return body_bytes(body)
     if body.get("stream", True) is not True:
-        raise NOT_STREAMED.error(got=f'"stream": {body["stream"]!r}', allowed='"stream": true')
+        raise NOT_STREAMED.error(
+            got=f'"stream": {body["stream"]!r}', allowed='"stream": true', where="stream, Body"
+        )
     asked = {**body, "stream": True}
     asked.setdefault("stream_options", {"include_usage": True})
     try:
@@ -72,10 +75,14 @@ def with_conversation(parameters: dict[str, Any], conversation: str | None) -> d
     if conversation is None:
         return parameters
     if not isinstance(conversation, str) or not conversation:
-        raise ONE_IDENTIFIER.error(got=repr(conversation), allowed="a non-empty text")
+        raise ONE_IDENTIFIER.error(
+            got=repr(conversation), allowed="a non-empty text", where="stream, conversation"
+        )
     if "PrefixAwareId" in parameters:
         raise ONE_IDENTIFIER.error(
-            got="conversation and PrefixAwareId", allowed="only one of the two"
+            got="conversation and PrefixAwareId",
+            allowed="only one of the two",
+            where="stream, conversation",
         )
     return {**parameters, "PrefixAwareId": _hashed(conversation)}
 
@@ -93,10 +100,21 @@ def prefix_aware_id(messages: Iterable[Mapping[str, Any]], leading: int | None =
     False
     """
     beginning: list[Any] = []
-    for message in messages:
+    if leading is not None:
+        check_kind(leading, int, "prefix_aware_id, leading")
+    try:
+        given = iter(messages)
+    except TypeError:
+        check_kind(messages, Iterable, "prefix_aware_id, messages")
+        raise
+    for message in given:
         if leading is not None and len(beginning) >= leading:
             break
-        beginning.append([message.get("role"), message.get("content")])
+        try:
+            beginning.append([message.get("role"), message.get("content")])
+        except AttributeError:
+            check_kind(message, Mapping, "prefix_aware_id, messages")
+            raise
         if leading is None and message.get("role") == "user":
             break
     return _hashed(json.dumps(beginning, sort_keys=True))
@@ -117,6 +135,7 @@ def opening(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def closing(session: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of the call that closes it."""
+    check_kind(session, str, "close_session, session")
     return _asking("CLOSE", session, parameters)
 
 
@@ -131,6 +150,8 @@ def session_id(told: str | None) -> str:
     found = (told or "").partition(";")[0].strip()
     if not found:
         raise NO_SESSION.error(
-            got="an answer without NewSessionId", allowed="an answer with NewSessionId"
+            got="an answer without NewSessionId",
+            allowed="an answer with NewSessionId",
+            where="open_session",
         )
     return found

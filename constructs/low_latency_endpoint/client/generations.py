@@ -23,8 +23,8 @@ from botocore.exceptions import (
     ResponseStreamingError,
 )
 
-from ..facts.durations import milliseconds_of
 from ..facts.limits import LARGEST_BODY_BYTES
+from .client_arguments import milliseconds
 from .client_timing import CLIENT_DURATION, CallTiming
 from .runtime_wire import LONGEST_STREAM, MOST_SHOWN, EventBuffer, Wire
 
@@ -293,21 +293,21 @@ class Limits:
 
 def limits_of(
     timing: CallTiming,
-    first_token_timeout: timedelta | None,
-    gap_timeout: timedelta | None,
-    total_timeout: timedelta | None,
+    first_token_timeout: timedelta | str | None,
+    gap_timeout: timedelta | str | None,
+    total_timeout: timedelta | str | None,
 ) -> Limits:
     """The limits stated, else the client's read timeout for both waits and AWS's for the whole."""
 
-    def seconds(value: timedelta | None, name: str, default: timedelta) -> float:
+    def seconds(value: timedelta | str | None, name: str, default: timedelta) -> float:
         if value is None:
             return default.total_seconds()
-        return float(CLIENT_DURATION.check(milliseconds_of(value, name), name)) / 1000
+        return float(CLIENT_DURATION.check(milliseconds(value, name), name)) / 1000
 
     return Limits(
-        seconds(first_token_timeout, "first_token_timeout", timing.read_timeout),
-        seconds(gap_timeout, "gap_timeout", timing.read_timeout),
-        seconds(total_timeout, "total_timeout", LONGEST_STREAM),
+        seconds(first_token_timeout, "stream, first_token_timeout", timing.read_timeout),
+        seconds(gap_timeout, "stream, gap_timeout", timing.read_timeout),
+        seconds(total_timeout, "stream, total_timeout", LONGEST_STREAM),
     )
 
 

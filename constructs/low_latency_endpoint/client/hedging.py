@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from ..facts.durations import seconds_of
+from .client_arguments import checked_class, duration, milliseconds
 from .client_timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
 from .event_loops import run_without_loop
 
@@ -30,6 +30,7 @@ _RECOMPUTE_EVERY = 50
 _MOST_THREADS = 20_000  # two for each of the most calls at a moment
 
 
+@checked_class
 @dataclass(frozen=True, kw_only=True)
 class Hedging:
     """When to send a call twice; its time counts from its sending, when the connection is there.
@@ -41,13 +42,13 @@ class Hedging:
     percentile : float, optional
         A call is sent again when it takes longer than this percentile of the last 1,000; 95 by
         default. Until 100 calls are known, the client's latency target takes its place.
-    delay : timedelta, optional
-        A fixed time instead of a percentile.
+    delay : timedelta or str, optional
+        A fixed time instead of a percentile; text such as ``30ms``.
 
     Raises
     ------
     ConfigurationError
-        ``LLC101``, ``LLC105`` or ``LLC106``.
+        ``LLC101``, ``LLC105``, ``LLC106``, ``LLC120``, ``LLC121`` or ``LLE801``.
 
     Examples
     --------
@@ -57,13 +58,13 @@ class Hedging:
 
     budget: float = 0.05
     percentile: float = 95
-    delay: timedelta | None = None
+    delay: timedelta | str | None = None
 
     def __post_init__(self) -> None:
-        HEDGE_SHARE.check(self.budget, "hedging budget")
-        HEDGE_PERCENTILE.check(self.percentile, "hedging percentile")
+        HEDGE_SHARE.check(self.budget, "budget")
+        HEDGE_PERCENTILE.check(self.percentile, "percentile")
         if self.delay is not None:
-            CLIENT_DURATION.check(seconds_of(self.delay, "hedging delay") * 1000, "hedging delay")
+            CLIENT_DURATION.check(milliseconds(self.delay, "delay"), "delay")
 
 
 class HedgingState:
@@ -77,7 +78,7 @@ class HedgingState:
         self._window: list[float] = []
         self._next = 0
         #: How long to wait from the first sending before a second copy goes out.
-        self.delay_seconds = (hedging.delay or latency_target).total_seconds()
+        self.delay_seconds = duration(hedging.delay or latency_target, "delay").total_seconds()
 
     def start_anew(self) -> None:
         """In a forked child: a thread of the parent's may have held a lock."""

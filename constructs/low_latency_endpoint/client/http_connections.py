@@ -26,7 +26,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from botocore.exceptions import (
     ConnectionClosedError,
@@ -346,6 +346,8 @@ class Connection(ABC):
 class Pool(ABC, Generic[C]):
     """Kept connections by origin. More than ``most`` can be in use, but are not kept."""
 
+    owner: ClassVar[str]  # the client, as errors name it
+
     def __init__(
         self,
         timing: CallTiming,
@@ -422,7 +424,9 @@ class Pool(ABC, Generic[C]):
     def check_open(self) -> None:
         """Raise LLC111 after :meth:`close`."""
         if self.closed:
-            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before close()")
+            raise CLIENT_CLOSED.error(
+                got="a call after close()", allowed="calls before close()", where=self.owner
+            )
 
     def close(self) -> None:
         """Close all connections, for good; what is under way ends with an error."""

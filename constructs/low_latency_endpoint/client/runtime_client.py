@@ -13,12 +13,20 @@ import io
 import os
 import weakref
 from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 
 from botocore.response import StreamingBody
 
 from .blocking_http import BlockingPool
 from .boto3_client import runtime_client
+from .call_parameters import (
+    EventsAnswer,
+    EventsParameters,
+    GenerationParameters,
+    InvokeAnswer,
+    InvokeParameters,
+    SessionParameters,
+)
 from .client_base import ClientBase
 from .event_loops import run_without_loop
 from .generation_requests import closing, opening, session_id
@@ -42,7 +50,7 @@ class RuntimeClient(ClientBase):
     Raises
     ------
     ConfigurationError
-        ``LLC101`` to ``LLC110``, ``LLC119``; calls after ``close()``: ``LLC111``.
+        ``LLC101`` to ``LLC110``, ``LLC119`` to ``LLC123``, ``LLE801``, ``LLE913``; calls after ``close()``: ``LLC111``.
 
     Examples
     --------
@@ -96,7 +104,7 @@ class RuntimeClient(ClientBase):
         """Open connections now, to the zone and one to the Region; returns how many are open."""
         return run_without_loop(self._preconnect(connections))
 
-    def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
+    def invoke_endpoint(self, **parameters: Unpack[InvokeParameters]) -> InvokeAnswer:
         """Invoke an endpoint.
 
         Parameters
@@ -123,12 +131,14 @@ class RuntimeClient(ClientBase):
         botocore.exceptions.ParamValidationError
             As in boto3.
         """
-        answer = run_without_loop(self._invoke(parameters))
-        content = answer["Body"]
+        answer: InvokeAnswer = run_without_loop(self._invoke(parameters))
+        content: Any = answer["Body"]
         answer["Body"] = StreamingBody(io.BytesIO(content), len(content))
         return answer
 
-    def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
+    def invoke_endpoint_with_response_stream(
+        self, **parameters: Unpack[EventsParameters]
+    ) -> EventsAnswer:
         """Invoke an endpoint and get its answer part by part; never hedged.
 
         Returns
@@ -146,17 +156,18 @@ class RuntimeClient(ClientBase):
             damaged event, an end inside an event, and an answer that is no response stream;
             ``ReadTimeoutError`` after a silence, and after 8 minutes of waiting, AWS's limit.
         """
-        return run_without_loop(self._events(ResponseStream, parameters))
+        answer: EventsAnswer = run_without_loop(self._events(ResponseStream, parameters))
+        return answer
 
     def stream(
         self,
         *,
-        first_token_timeout: timedelta | None = None,
-        gap_timeout: timedelta | None = None,
-        total_timeout: timedelta | None = None,
+        first_token_timeout: timedelta | str | None = None,
+        gap_timeout: timedelta | str | None = None,
+        total_timeout: timedelta | str | None = None,
         conversation: str | None = None,
         hedge_generations: bool = False,
-        **parameters: Any,
+        **parameters: Unpack[GenerationParameters],
     ) -> Generation:
         """Have a language model generate, and get its tokens as they come.
 
@@ -169,13 +180,13 @@ class RuntimeClient(ClientBase):
 
         Parameters
         ----------
-        first_token_timeout : timedelta, optional
+        first_token_timeout : timedelta or str, optional
             From the sending of the request to the first chunk with content; by default the
             client's read timeout.
-        gap_timeout : timedelta, optional
+        gap_timeout : timedelta or str, optional
             Between two chunks with content; by default the client's read timeout. The caller's own
             time between them does not count.
-        total_timeout : timedelta, optional
+        total_timeout : timedelta or str, optional
             From the sending to the end; by default 8 minutes, AWS's limit.
         conversation : str, optional
             Any text that names the conversation; its hash goes out as ``PrefixAwareId``, and
@@ -191,7 +202,7 @@ class RuntimeClient(ClientBase):
         Raises
         ------
         ConfigurationError
-            ``LLC101``, ``LLC111``, ``LLC114`` to ``LLC116``, ``LLC118``.
+            ``LLC101``, ``LLC111``, ``LLC114`` to ``LLC116``, ``LLC118``, ``LLC120``, ``LLE801``.
         GenerationTimeoutError, GenerationCutError, GenerationFailedError
             Each says how many tokens had come; also while the generation is read.
         botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError
@@ -202,7 +213,7 @@ class RuntimeClient(ClientBase):
             self._generate(Generation, limits, conversation, hedge_generations, parameters)
         )
 
-    def open_session(self, **parameters: Any) -> str:
+    def open_session(self, **parameters: Unpack[SessionParameters]) -> str:
         """Have a container open a session, whose requests all go to its instance.
 
         Give the ID as ``SessionId`` to :meth:`stream` and the other calls. Only for containers that
@@ -232,7 +243,7 @@ class RuntimeClient(ClientBase):
         """
         return session_id(self.invoke_endpoint(**opening(parameters)).get("NewSessionId"))
 
-    def close_session(self, session: str, **parameters: Any) -> None:
+    def close_session(self, session: str, **parameters: Unpack[SessionParameters]) -> None:
         """Have the container forget a session, as :meth:`open_session` opened it.
 
         Raises

@@ -23,7 +23,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 from urllib.parse import quote, urlsplit
 
 from botocore.auth import SIGNED_HEADERS_BLACKLIST
@@ -39,6 +39,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SERVICE = "sagemaker"
 
 
+@runtime_checkable
 class CredentialsSource(Protocol):
     """Anything that hands out credentials as botocore's ``Credentials`` do."""
 

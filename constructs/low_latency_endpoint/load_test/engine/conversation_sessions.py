@@ -43,7 +43,9 @@ class ConversationSessions:
             "TargetVariant": target.target_variant,
             "InferenceComponentName": target.inference_component,
         }
-        self._parameters = {name: value for name, value in given.items() if value is not None}
+        self._parameters: dict[str, Any] = {
+            name: value for name, value in given.items() if value is not None
+        }
         self._client = RuntimeClient(
             target.region,
             latency_target=timedelta(seconds=target.timeout_seconds),
