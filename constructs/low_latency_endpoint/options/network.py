@@ -44,7 +44,7 @@ _NAMES = (
 SUBNETS_NOT_STATED = (
     "Add private or isolated subnets to the VPC. Of an imported VPC only those are known that the "
     "import states: state them there, as with private_subnet_ids=, or name the zones with "
-    "ClientZones.of_names(...) and pass each zone with its subnet as subnets=."
+    'ClientZones.of_names(...) and pass the subnet of each: subnets={"us-east-1a": subnet, ...}.'
 )
 DEFAULT_CIDR = "10.0.0.0/16"
 
