@@ -197,5 +197,3 @@ def test_each_warning_that_a_later_file_has_more_of_is_gained() -> None:
     assert gained[1].startswith("second ")
     (lost,) = compare(after, before).warnings["lost"]
     assert lost == gained
-    another = with_peaks(night=night, third=first)
-    assert [text.split()[0] for _, text in compare(before, another).warnings["gained"]] == ["third"]
