@@ -531,4 +531,6 @@ class _CdkClass(metaclass=_OfCdk):
 
 class _Names(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
+        if name.startswith("__"):  # which a debugger and pytest look for in every frame
+            raise KeyError(name)
         return getattr(builtins, name, _CdkClass)
