@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from low_latency_endpoint.facts.limit_kinds import digits
-from low_latency_endpoint.options.option import Options, options_of
+from low_latency_endpoint.options.option import Declared, Options, options_of, parts_of
 from low_latency_endpoint.settings.model_base import SettingsModel
 from low_latency_endpoint.settings.option_models import Limited, model_of
 from low_latency_endpoint.settings.schema import merged, settings_json_schema
@@ -30,6 +30,9 @@ _UNREACHED = 1e15  # a bound of AWS's that no reader's number comes near: it hel
 
 def settings_tables() -> str:
     """All settings as Markdown: one section and one table for each group."""
+    groups = [model.makes for _, model in _groups()]
+    if missing := {each: None for group in groups for each in missing_in(group)}:
+        raise ValueError("\n".join(missing))
     schema = settings_json_schema()
     definitions = schema["$defs"]
     parts = []
@@ -48,6 +51,30 @@ def settings_tables() -> str:
                 f"Further settings: those of [`{_title(first)[1:-1]}`](#{_anchor(first)}).\n"
             )
     return "\n".join(parts)
+
+
+def missing_in(group: type[Options]) -> Iterator[str]:
+    """What the options of a group do not say of themselves, a sentence each."""
+    for each in options_of(group):
+        if each.option is not None:
+            yield from _missing_of(each)
+
+
+def _missing_of(each: Declared) -> Iterator[str]:
+    name = f"{each.group.__name__}.{each.name}"
+    if not each.text_in_file:
+        yield f"{name}: write a text below the field {each.name}"
+    elif not each.text_in_file.endswith("."):
+        yield f"{name}: end the first paragraph of the text below the field with a period"
+    if {int, float}.intersection(_plain(each.kind)) and not (each.option and each.option.limit):
+        yield (
+            f"{name}: give its Option a limit of facts/limits.py; where AWS names no largest, make "
+            "one there: number_range(code, what, least, None)"
+        )
+
+
+def _plain(kind: Any) -> list[type]:
+    return [part for part in parts_of(kind) if isinstance(part, type)]
 
 
 def _has_several(base: type) -> bool:
@@ -180,4 +207,7 @@ def _flow(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    rewrite(Path(sys.argv[1]), settings_tables())
+    try:
+        rewrite(Path(sys.argv[1]), settings_tables())
+    except ValueError as missing:
+        sys.exit(str(missing))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import yaml
-from docs.make_settings_tables import rewrite, settings_tables
+from docs import make_settings_tables
+from docs.make_settings_tables import missing_in, rewrite, settings_tables
 
-from low_latency_endpoint.options.option import Options, groups_in, options_of
+from low_latency_endpoint.errors.frozen import dataclass
+from low_latency_endpoint.facts import limits
+from low_latency_endpoint.options.option import Option, Options, groups_in, options_of
 from low_latency_endpoint.settings import Settings, parse_settings, settings_json_schema
 from low_latency_endpoint.settings.option_models import parse_duration
 
@@ -54,9 +58,12 @@ def test_the_settings_of_the_jumpstart_page_are_valid() -> None:
 @pytest.mark.parametrize(("group", "name"), PROPERTIES)
 def test_every_setting_is_described_and_shown(group: str, name: str) -> None:
     setting = GROUPS[group]["properties"][name]
-    assert setting["description"].endswith(".")
+    text = setting.get("description", "")
+    assert text.endswith("."), (
+        f"{group}: write a text below the field {name} that ends with a period"
+    )
     if setting.get("type") != "boolean" and "enum" not in setting:
-        assert setting["examples"], "editors and the reference show an example"
+        assert setting.get("examples"), f"{group}.{name}: give its Option an example= for editors"
 
 
 @pytest.mark.parametrize(("group", "name"), PROPERTIES)
@@ -157,7 +164,7 @@ def test_a_text_names_the_default_that_its_option_has() -> None:
             if each.option is not None and isinstance(each.default, (int, float, timedelta)):
                 named = re.search(r"Default: ([\d.]*\w+)", each.text_in_file)
                 default = parse_duration(each.default) if each.lasting else each.default
-                assert named, f"{group.__name__}.{each.name}"
+                assert named, f'{group.__name__}.{each.name}: say "Default: ...." below the field'
                 stated = parse_duration(named[1]) if each.lasting else yaml.safe_load(named[1])
                 assert stated == default, f"{group.__name__}.{each.name}"
 
@@ -167,6 +174,51 @@ def test_every_option_says_what_it_means_to_readers_of_a_file() -> None:
         for each in options_of(group):
             if each.option is not None:
                 text = each.text_in_file
-                assert text, f"{group.__name__}: write a text below the field {each.name}"
                 assert "In Python" not in text, f"{each.name}: give it a paragraph of its own"
                 assert ":class:" not in text, f"{each.name}: a file has no classes"
+
+
+def test_every_option_says_of_itself_what_the_reference_shows() -> None:
+    assert sorted({each for group in groups() for each in missing_in(group)}) == []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Careless(Options):
+    count: Annotated[int | None, Option(example=25)] = None
+    shares: Annotated[Mapping[str, float] | None, Option()] = None
+    """Shares"""
+    name: Annotated[str | None, Option(limits.VARIANT_NAME)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Careful(Options):
+    on: Annotated[bool, Option()] = False
+    """Whether it is on. Default: false."""
+    prices: Annotated[Mapping[str, float] | None, Option(limits.PEAK_TPS)] = None
+    """Prices.
+
+    In Python any number
+    """
+
+
+def test_what_an_option_does_not_say_is_asked_for_by_name() -> None:
+    assert list(missing_in(Careful)) == []
+    limit = (
+        "give its Option a limit of facts/limits.py; where AWS names no largest, make one there: "
+        "number_range(code, what, least, None)"
+    )
+    assert list(missing_in(Careless)) == [
+        "Careless.count: write a text below the field count",
+        f"Careless.count: {limit}",
+        "Careless.shares: end the first paragraph of the text below the field with a period",
+        f"Careless.shares: {limit}",
+        "Careless.name: write a text below the field name",
+    ]
+
+
+def test_the_reference_is_not_written_before_an_option_says_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(make_settings_tables, "missing_in", lambda group: iter(["A.b: say it"]))
+    with pytest.raises(ValueError, match=r"^A\.b: say it$"):
+        settings_tables()
