@@ -12,6 +12,8 @@ import pytest
 
 from low_latency_endpoint.cli.errors import Explained, all_codes, errors_markdown
 from low_latency_endpoint.errors import ErrorRule, rules
+from low_latency_endpoint.errors import rule as new_rule
+from low_latency_endpoint.errors.codes import RETIRED, next_free
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "constructs" / "low_latency_endpoint"
@@ -49,11 +51,58 @@ def test_every_code_written_in_the_source_is_in_the_page() -> None:
 def test_a_rule_is_complete(rule: ErrorRule) -> None:
     assert re.fullmatch(r"LL(E[1-9]|[ACRST]1|D9)\d\d", rule.code)
     assert rule.title
-    assert rule.fix.endswith((".", ")"))
-    assert rule.source == "" or rule.source.startswith("https://")
+    assert rule.fix.endswith((".", ")")), f"{rule.code}: end fix= of its rule with a period"
+    assert rule.source == "" or rule.source.startswith("https://"), (
+        f"{rule.code}: begin source= of its rule with the / of a path below docs.aws.amazon.com"
+    )
     text = str(Explained(*rule))
     assert rule.code in text
     assert rule.fix in text
+
+
+def test_a_code_that_is_taken_is_said_with_both_titles_its_place_and_a_free_one() -> None:
+    with pytest.raises(ValueError, match=r"^LLE506 ") as raised:
+        new_rule("LLE506", "the rollback batch size is out of range", fix="Change it.")
+    text = str(raised.value)
+    assert "the rollback batch size is out of range" in text
+    assert "the wait before the old fleet ends is out of range" in text
+    assert re.search(r"\(facts/limits\.py:\d+\)", text)
+    free = re.search(r"take (LLE5\d\d) for the new one$", text)
+    assert free
+    assert free[1] not in {each.code for each in all_codes()} | RETIRED
+    with pytest.raises(
+        ValueError, match=r"^LLE316 cannot be 'a title', it is of a rule that is gone"
+    ):
+        new_rule("LLE316", "a title", fix="Change it.")
+
+
+def test_no_hundred_is_full_and_the_first_free_code_is_found() -> None:
+    taken = {each.code for each in all_codes()} | RETIRED
+    for area in (f"LLE{digit}" for digit in range(1, 10)):
+        numbers = [f"{area}{number:02}" for number in range(100)]
+        first = next(code for code in numbers if code not in taken)
+        assert next_free(f"{area}00") == first
+
+
+def test_a_code_of_the_history_is_no_rules_again() -> None:
+    """Those that were taken away stand in RETIRED; `make docs` does not add them."""
+    registered = {each.code for each in all_codes()}
+    assert not registered & RETIRED
+    shallow = _git("rev-parse", "--is-shallow-repository")
+    if shallow.strip() != "false":
+        pytest.skip("a copy without the history")
+    log = _git("log", "-p", "-U0", "--no-color", "--", "*.py", ":!tests")
+    lines = (line for line in log.splitlines() if line.startswith(("+", "-")))
+    ever = {code for line in lines for code in re.findall(r'"(LL[A-Z]\d{3})"', line)}
+    assert len(ever) > 300
+    gone = sorted(ever - registered - RETIRED)
+    assert gone == [], "add them to RETIRED of errors/codes.py: nobody may use a code again"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(REPOSITORY), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    return done.stdout
 
 
 def test_a_limit_says_what_it_allows() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..report.visible import visible, visible_lines
+from .codes import RETIRED, next_free, places_of
 
 __all__ = [
     "BrokenRule",
@@ -83,9 +84,13 @@ _RULES: dict[str, ErrorRule] = {}
 
 
 def rule(code: str, title: str, *, fix: str, source: str = "") -> ErrorRule:
-    """Register a rule; a code can be registered once."""
-    if code in _RULES:
-        raise ValueError(f"rule {code} is already registered: {_RULES[code].title}")
+    """Register a rule; a code can be registered once, and is never another rule's later."""
+    if code in _RULES or code in RETIRED:
+        other = f"already {_RULES[code].title!r}" if code in _RULES else "of a rule that is gone"
+        raise ValueError(
+            f"{code} cannot be {title!r}, it is {other} ({', '.join(places_of(code))}): "
+            f"take {next_free(code) or 'another hundred'} for the new one"
+        )
     if source.startswith("/"):
         source = AWS_DOCS + source
     _RULES[code] = registered = ErrorRule(code, title, fix, source)
