@@ -701,6 +701,10 @@ def test_the_effect_of_a_setting_is_that_of_its_templates(
         return  # two stacks, with nothing to compare
     comparison = compare(before, after)
     was, now = (template_of(each, folder) for each in texts)
+    assert was != now or comparison.effect is Effect.NOTHING, (
+        f"no template follows from {', '.join(change)}: read it in its construct (such as to_cfn of "
+        "hosting/variant.py); touches=Touched((PLAN,)) is only of what the plan alone checks"
+    )
     whole, of_endpoints = effects_of(was, now)
     # What is shared is updated with functions and tags of an endpoint too, while it serves.
     least = "IN_PLACE" if all(each.endpoint == "" for each in comparison.differences) else "NOTHING"
