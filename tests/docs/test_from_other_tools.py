@@ -76,3 +76,40 @@ def test_each_option_exists(name: str) -> None:
 )
 def test_an_option_that_does_not_exist_would_be_seen(name: str) -> None:
     assert not known(name)
+
+
+def options(schema: dict[str, Any], path: str = "", seen: tuple[str, ...] = ()) -> Iterator[str]:
+    """The dotted paths of all settings of a schema."""
+    for group in below(schema):
+        for name, each in group.get("properties", {}).items():
+            if name not in seen:
+                yield f"{path}{name}"
+                yield from options(each, f"{path}{name}.", (*seen, name))
+
+
+ALL = sorted(set(options(SCHEMA)))
+#: Options that share no more than a word with a field that has none here.
+OF_ONE_WORD = {"accept", "accept_eula", "accept_license", "allow_cidrs", "content_type"}
+ABSENT = [old for old, here in ROWS if here.startswith("None")]
+
+
+def of_the_same_words(old: str, paths: list[str]) -> list[str]:
+    """Options that begin with the word of a field which the page says has none, and are in no row."""
+    words = {name.partition("_")[0] for name in re.findall(r"`([a-z_]+_[a-z_]+)`", old)}
+    said = {path.rpartition(".")[2] for _, here in ROWS for path in re.findall(r"`([^`]+)`", here)}
+    last = {path.rpartition(".")[2]: path for path in paths}
+    found = {name: last[name] for name in last.keys() - said - OF_ONE_WORD}
+    return sorted(found[name] for name in found if name.partition("_")[0] in words)
+
+
+@pytest.mark.parametrize("old", ABSENT)
+def test_what_is_said_to_have_no_option_has_none(old: str) -> None:
+    assert of_the_same_words(old, ALL) == [], (
+        f"docs/how-to/from-other-tools.md says None for {old}: name the option in that row if it "
+        "states the same, else in the row of what it states"
+    )
+
+
+def test_an_option_that_came_since_would_be_seen() -> None:
+    new = "endpoints.deployment.rolling.rollback_percent"
+    assert of_the_same_words("`rollback_maximum_batch_size`", [*ALL, new]) == [new]

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import botocore.session
@@ -355,7 +356,23 @@ def all_limits() -> dict[str, Limit]:
 
 
 def test_every_limit_has_a_shape_or_a_reason() -> None:
-    assert sorted([*STATED, *NOT_STATED]) == sorted(all_limits())
+    known = {*STATED, *NOT_STATED}
+    assert sorted(all_limits().keys() - known) == [], (
+        "add them to STATED of this file, with botocore's shape and CloudFormation's path, or to "
+        "NOT_STATED, with the reason why no model states them"
+    )
+    assert sorted(known - all_limits().keys()) == [], "take them from STATED or NOT_STATED here"
+    assert not STATED.keys() & NOT_STATED.keys()
+
+
+def test_a_limit_that_is_said_to_have_a_test_below_has_one() -> None:
+    below = Path(__file__).read_text(encoding="utf-8").partition("\ndef test_")[2]
+    forgotten = [
+        name
+        for name, reason in NOT_STATED.items()
+        if reason == _TEXT and f"limits.{name}" not in below and f'"{name}"' not in below
+    ]
+    assert forgotten == [], "write the test of the documentation's words at the end of this file"
 
 
 @pytest.mark.parametrize("name", STATED)

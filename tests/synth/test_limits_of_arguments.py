@@ -71,6 +71,10 @@ LIMITS = declared()
 def passed(argument: str, limit: Limit, value: Any) -> dict[str, Any]:
     """The argument with a value: of time a duration, of several a list or a mapping."""
     name, parameter, form = re.fullmatch(r"(\S+) (\w+)(\[\]|\{k?\})?", argument).groups()
+    assert (name, parameter) in ARGUMENTS, (
+        f"{name} takes no {parameter}: add it to the method's signature and Args:, and hand it on; "
+        "or mend the row of limits_of_arguments.yaml"
+    )
     unit = getattr(limit, "unit", "")
     if unit in MILLISECONDS or "Lasting" in ARGUMENTS[name, parameter].annotation:
         value = timedelta(milliseconds=value * MILLISECONDS.get(unit, 1000))
