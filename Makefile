@@ -116,8 +116,20 @@ FAST := constructs/low_latency_endpoint tests/facts tests/options tests/plan tes
 	tests/cli/test_cli.py tests/cli/test_error_docs.py tests/synth/test_settings_stack.py \
 	tests/synth/test_snapshots.py
 
+# What asks something of a new option, limit or rule, and says what to add and where.
+OF_OPTIONS := tests/settings/test_reference.py tests/settings/test_mistakes.py tests/options \
+	tests/facts/test_limits_against_botocore.py tests/cli/test_error_docs.py tests/docs/test_from_other_tools.py \
+	tests/synth/test_tokens_of_options.py tests/synth/test_read_options.py tests/synth/test_limits_of_arguments.py \
+	tests/synth/test_effects_of_settings.py::test_every_setting_of_the_schema_has_a_case \
+	tests/synth/test_bad_input.py::test_every_rule_is_tried_here_or_said_to_be_elsewhere
+
+.PHONY: test-option
+test-option: setup  ## Run what a new setting needs, and all cases of OPTION=its_name
+	@$(call pytest,"not realtime and not nightly") $(OF_OPTIONS)
+	$(if $(OPTION),@$(OFFLINE) pytest -p no:xdist -m "not realtime" -k "$(OPTION)" tests/synth/test_effects_of_settings.py)
+
 .PHONY: test-fast
-test-fast: setup  ## Run what one runs while working: a minute or two on two cores
+test-fast: setup  ## Run rules, plans, settings and templates: some four and a half minutes of processor time
 	@$(call pytest,"not realtime and not nightly") $(FAST)
 
 # NIGHTLY=1 runs every case of what the day samples, with ten times the examples.
@@ -189,7 +201,7 @@ accept: setup  ## Try the claims in an account: ACCOUNT=, REGION=, BUDGET= (US d
 ##@ Working on the library
 
 .PHONY: lint
-lint: $(VENV)/.installed-dev  ## Style, types and import rules
+lint: $(VENV)/.installed-dev  ## Style, types and import rules; the first run types all of it anew
 	@ruff check . && echo "ruff: clean"
 	@ruff format --check --quiet . || { echo "ruff format would change files: run it" >&2; exit 1; }
 	@mypy
@@ -208,9 +220,9 @@ snapshots: setup  ## Accept the templates of today as the snapshots
 
 .PHONY: docs
 docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schemas
+	@python docs/make_settings_tables.py docs/reference/settings.md
 	@low-latency schema > endpoint.schema.json
 	@low-latency errors --markdown > docs/reference/errors.md
-	@python docs/make_settings_tables.py docs/reference/settings.md
 	@python -m docs.make_deploying_role docs/reference/deploying-role.md
 	@$(OFFLINE) python -m docs.make_rights_page docs/reference/rights-in-your-account.md
 	@python local_sagemaker/tests/extract_schemas.py
