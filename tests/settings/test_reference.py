@@ -143,7 +143,7 @@ def test_the_reference_names_every_setting_and_its_links_lead_somewhere() -> Non
     assert links <= headings
     errors = (REPOSITORY / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     for code in set(re.findall(r"errors\.md#(lle\d{3})", tables)):
-        assert f"### {code.upper()}\n" in errors
+        assert f"### {code.upper()}\n" in errors, "run: make docs"
 
 
 def test_the_reference_tells_no_bound_that_nobody_reaches() -> None:
