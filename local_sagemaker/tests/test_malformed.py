@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import tracemalloc
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,10 +19,12 @@ from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.application import OwnService
+from local_sagemaker.bodies import MOST_EXPANDED, expand
 from local_sagemaker.cli import app
 from local_sagemaker.cloudformation.api import CLOUDFORMATION
 from local_sagemaker.model_servers import SimulatedModelServer
-from local_sagemaker.protocols import service_model
+from local_sagemaker.permissions.requests import is_known
+from local_sagemaker.protocols import ServiceError, service_model
 from local_sagemaker.runtime.clock import LONGEST_JUMP
 from local_sagemaker.sagemaker_api import SAGEMAKER
 from local_sagemaker.scaling_api import APPLICATION_AUTO_SCALING
@@ -262,6 +267,82 @@ class TestOwnServices:
         request = data.draw(requests(shape, depth=4))
         answer = called(aws, service, operation, json.dumps(request).encode())
         assert answer.status in (200, 400), (operation, request, answer.body)
+
+
+SERVICES = {  # by signing name
+    "monitoring": "cloudwatch",
+    "kms": "kms",
+    "logs": "logs",
+    "ec2": "ec2",
+    "ecs": "ecs",
+    "ecr": "ecr",
+    "events": "events",
+    "iam": "iam",
+    "lambda": "lambda",
+    "ram": "ram",
+    "sns": "sns",
+    "sqs": "sqs",
+    "ssm": "ssm",
+    "sts": "sts",
+    "secretsmanager": "secretsmanager",
+    "sagemaker": "sagemaker",
+    "cloudformation": "cloudformation",
+    "application-autoscaling": "application-autoscaling",
+    "servicequotas": "service-quotas",
+}
+BROKEN = {
+    "no gzip": (b"notgzip", "gzip"),
+    "half a gzip": (gzip.compress(b"a" * 100)[:-9], "gzip"),
+    "a gzip with another checksum": (gzip.compress(b"a" * 100)[:-8] + bytes(8), "GZIP"),
+    "no UTF-8 in a gzip": (gzip.compress(b"\xff\xfe"), "gzip"),
+    "no UTF-8": (b"\xff\xfe", None),
+    "nothing in a gzip": (gzip.compress(b""), "gzip"),
+    "nothing": (b"", None),
+    "half a document": (b'{"a":', None),
+}
+
+
+class TestBodies:
+    @pytest.mark.parametrize("words", BROKEN)
+    @pytest.mark.parametrize("signed_for", SERVICES)
+    def test_what_no_service_can_read_is_no_internal_failure(self, aws, signed_for, words):
+        body, encoding = BROKEN[words]
+        model = service_model(SERVICES[signed_for])
+        known = [name for name in model.operation_names if is_known(model.service_name, name)]
+        for operation in known:
+            http = model.operation_model(operation).http
+            headers = signed(aws.exports()["AWS_ACCESS_KEY_ID"], signed_for)
+            headers |= {"Content-Encoding": encoding} if encoding else {}
+            if prefix := model.metadata.get("targetPrefix"):
+                headers |= {"X-Amz-Target": f"{prefix}.{operation}"}
+                headers |= {"Content-Type": "application/x-amz-json-1.1"}
+            answer = ask(aws.port, http["method"], http["requestUri"], headers, body)
+            assert answer.status < 500, (operation, answer.body)
+            if "gzip" in words and words.startswith(("no gzip", "half", "a gzip")):
+                assert (answer.status, b"no whole gzip" in answer.body) == (400, True)
+
+    @pytest.mark.parametrize("times", [1, 2, 8])
+    def test_a_body_is_expanded_to_a_limit(self, aws, times):
+        bomb = gzip.compress(bytes(MOST_EXPANDED + 1)) * times
+        environ = {"HTTP_CONTENT_ENCODING": "gzip", "wsgi.input": BytesIO(bomb)}
+        tracemalloc.start()
+        try:
+            with pytest.raises(ServiceError) as refused:
+                expand(environ, "monitoring")
+            assert tracemalloc.get_traced_memory()[1] < 3 * MOST_EXPANDED
+        finally:
+            tracemalloc.stop()
+        assert refused.value.status == 413
+        headers = signed(aws.exports()["AWS_ACCESS_KEY_ID"], "monitoring")
+        answer = ask(aws.port, "POST", "/", headers | {"Content-Encoding": "gzip"}, bomb)
+        assert answer.status == 413
+
+    def test_what_is_compressed_is_read(self, aws):
+        body = gzip.compress(b"Action=ListMetrics&Version=2010-08-01")
+        headers = signed(aws.exports()["AWS_ACCESS_KEY_ID"], "monitoring")
+        headers |= {"Content-Type": "application/x-www-form-urlencoded", "Content-Encoding": "gzip"}
+        answer = ask(aws.port, "POST", "/", headers, body)
+        assert (answer.status, b"<ListMetricsResult>" in answer.body) == (200, True)
 
 
 anything = st.one_of(

@@ -13,7 +13,7 @@ from typing import Any
 from moto import backends
 from moto.moto_server import werkzeug_app
 
-from . import cloudtrail, protocols
+from . import bodies, cloudtrail, protocols
 from .admission import access_key
 from .cloudwatch.state import state_at
 from .connections import ACCOUNT
@@ -156,6 +156,10 @@ class Application:
         target = environ.get("REQUEST_URI", "")
         scope = _SCOPE.search(authorization) or _SCOPE_IN_QUERY.search(target)
         region, service = scope.groups() if scope else ("us-east-1", "s3")
+        try:
+            bodies.expand(environ, service)
+        except ServiceError as error:
+            return _refused_to(environ, start_response, service, error)
         key = access_key(target, {"authorization": authorization} if authorization else {})
         who, refused = ADMINISTRATOR, None
         call = cloudtrail.change_asked_for(environ, service)
@@ -290,13 +294,24 @@ def _by_moto(
             start_response, refused.status, refused.content_type, refused.body, refused.headers
         )
     try:
+        body = bodies.checked(environ, service)
         return _MOTO(environ, start_response)
-    except ServiceError as refusal:
-        logger.info("%s", refusal.message)
-        scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
-        service = scope[2] if scope else "s3"
-        is_json = protocols.reads_json(service, environ.get("CONTENT_TYPE", ""))
-        return _refused(start_response, refusal, is_json)
+    except ServiceError as error:
+        refusal = error
+    except UnicodeDecodeError as error:
+        if bodies.is_text(body):
+            raise
+        refusal = ServiceError(f"The request is no UTF-8: {error}", protocols.UNREADABLE)
+    return _refused_to(environ, start_response, service, refusal)
+
+
+def _refused_to(
+    environ: dict[str, Any], start_response: Callable[..., Any], service: str, refusal: ServiceError
+) -> Iterable[bytes]:
+    """Refuse a request in the form that its sender reads."""
+    logger.info("%s", refusal.message)
+    is_json = protocols.reads_json(service, environ.get("CONTENT_TYPE", ""))
+    return _refused(start_response, refusal, is_json)
 
 
 def _refused(

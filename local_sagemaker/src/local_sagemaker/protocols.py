@@ -88,13 +88,19 @@ def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict
 
 def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
     """Read a JSON request and hold it against the service's model (members, types, enums)."""
+    request = parse_object(body)
+    check(service, operation, request)
+    return request
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Read the body of a JSON request; an empty one states nothing."""
     try:
         request = read_json(body or b"{}")
     except (ValueError, RecursionError):
-        raise ServiceError("The request is no JSON document", _UNREADABLE) from None
+        raise ServiceError("The request is no JSON document", UNREADABLE) from None
     if not isinstance(request, dict):
-        raise ServiceError("The request is no JSON object", _UNREADABLE)
-    check(service, operation, request)
+        raise ServiceError("The request is no JSON object", UNREADABLE)
     return request
 
 
@@ -110,7 +116,7 @@ def check(service: str, operation: str, request: dict[str, Any]) -> None:
         raise Invalid(f"{count} validation {noun} detected: " + "; ".join(problems))
 
 
-_UNREADABLE = "SerializationException"
+UNREADABLE = "SerializationException"
 _JSON_TYPES: dict[str, tuple[type, ...]] = {
     "structure": (dict,),
     "map": (dict,),
@@ -154,7 +160,7 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
     where = path or "request"
     if not _fits(value, kind):
         raise ServiceError(
-            f"{where} is {type(value).__name__} where {kind} is expected", _UNREADABLE
+            f"{where} is {type(value).__name__} where {kind} is expected", UNREADABLE
         )
     if kind == "structure":
         members = shape.members
@@ -186,7 +192,7 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
         _check_text(shape, value, where, problems)
     elif kind in ("integer", "long", "float", "double"):
         if not abs(value) < (_LONG if kind in ("integer", "long") else sys.float_info.max):
-            raise ServiceError(f"{where} is larger than any number here", _UNREADABLE)
+            raise ServiceError(f"{where} is larger than any number here", UNREADABLE)
         _check_size(value, shape, where, value, problems, "have value")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gzip
 import io
 import re
 import urllib.parse
@@ -265,8 +264,6 @@ def read_call(
     service = SIGNED_AS.get(signed_for, signed_for)
     path, _, query = target.partition("?")
     path = "/" + path.lstrip("/")
-    if headers.get("content-encoding") == "gzip" and service != "s3":
-        body = gzip.decompress(body)
     values = MultiDict(urllib.parse.parse_qsl(query, keep_blank_values=True))
     places: dict[str, str] = {}
     try:
