@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import ConfigurationError, did_you_mean, rule
+from ..errors.shell_words import shell_word
 from .calls import Account, Unknown, side_by_side
 from .endpoints import (
     DeployedEndpoint,
@@ -215,7 +216,7 @@ def nothing_named(account: Account, command: str, *, stacks: bool = False) -> Co
     """``LLA104``, with what can be named and the command for the first of them."""
     what, read = ("stacks with endpoints", _stacks) if stacks else ("endpoints", endpoint_names)
     allowed, known = listed(account, what, read)
-    ready = f"{command.format(known[0])}\n{'':11}" if known else ""
+    ready = f"{command.replace('{}', shell_word(known[0]), 1)}\n{'':11}" if known else ""
     return NAMED.error(got="no name", allowed=allowed, fix=ready + NAMED.fix)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from botocore import xform_name
 
+from ..errors.shell_words import shell_word
 from ..plan.standing_ranges import CapacityRange
 from .alarms import alarms_named
 from .calls import Account, json_object
@@ -307,8 +308,9 @@ def scaling_drifts(account: Account, stack: str, endpoint: StackEndpoint) -> Ite
         for limit in range_differences(properties, target, now, updated):
             option = xform_name(limit.path, "-")
             at_once = (
-                f"{_scaling_command('register-scalable-target')} --resource-id {resource} "
-                f"--{option} {_text(limit.stated)}"
+                f"{_scaling_command('register-scalable-target')} "
+                f"--resource-id {shell_word(resource)} "
+                f"--{option} {shell_word(_text(limit.stated))}"
             )
             scheduled = limit.stated != properties.get(limit.path)
             repair = f"`{at_once}`: a scheduled action sets this number." if scheduled else REVERTED
@@ -339,7 +341,7 @@ def _suspended(target: Mapping[str, Any], resource: str, variant: str) -> Iterat
             TARGET,
             f"suspended: {', '.join(keys)}",
             f"Unless a load test needs it: `{_scaling_command('register-scalable-target')} "
-            f"--resource-id {resource} --suspended-state {off}`. The template states "
+            f"--resource-id {shell_word(resource)} --suspended-state {shell_word(off)}`. The template states "
             "nothing of it, so no deployment does that.",
             "RegisterScalableTarget",
             resource,
@@ -371,15 +373,16 @@ def _policy_drift(
     changes = tuple(differences(stated.get(kind) or {}, (found or {}).get(kind)))
     if found is not None and not changes:
         return
+    put = (found or {}).get("PolicyName", name)
     yield Drift(
         POLICY,
         f"the policy on {metric or name} is missing"
         if found is None
         else f"the policy on {metric or name}: {'; '.join(map(str, changes))}",
         f"CloudFormation does not detect drift of scaling policies, so put it again: "
-        f"`{_scaling_command('put-scaling-policy')} --resource-id {resource} "
-        f"--policy-name {(found or {}).get('PolicyName', name)} --policy-type {stated.get('PolicyType')} "
-        f"--{xform_name(kind, '-')} '{json.dumps(stated.get(kind))}'`.",
+        f"`{_scaling_command('put-scaling-policy')} --resource-id {shell_word(resource)} "
+        f"--policy-name {shell_word(put)} --policy-type {shell_word(stated.get('PolicyType'))} "
+        f"--{shell_word(xform_name(kind, '-'))} {shell_word(json.dumps(stated.get(kind)))}`.",
         "DeleteScalingPolicy" if found is None else "PutScalingPolicy",
         resource,
         changes if found is not None else (),
@@ -442,7 +445,7 @@ def _alarm_drift(
         made = "put-metric-alarm" if kind == ALARM else "put-composite-alarm --alarm-rule ..."
         same = (
             "Deployments roll back on it: make it again under this name by "
-            f"`aws cloudwatch {made} --alarm-name {name} ...`;"
+            f"`aws cloudwatch {made} --alarm-name {shell_word(name)} ...`;"
         )
         repair = REVERTED if alone else f"{same} `{REVERT}` gives it another one."
         yield Drift(kind, f"{name} is gone", repair, "DeleteAlarms", name)
@@ -455,7 +458,7 @@ def _alarm_drift(
         yield Drift(
             kind,
             f"{name} notifies nobody: its actions are off",
-            f"`aws cloudwatch enable-alarm-actions --alarm-names {name}`.",
+            f"`aws cloudwatch enable-alarm-actions --alarm-names {shell_word(name)}`.",
             "DisableAlarmActions",
             name,
             since=since,
@@ -519,10 +522,12 @@ def configuration_drifts(account: Account, stack: str, endpoint: StackEndpoint) 
         }
         if changes := tuple(differences(wanted, now)):
             values = ",".join(f"{change.path}={_text(change.stated)}" for change in changes)
+            again = shell_word(f"VariantName={variant},{values}")
             repair = (
                 "CloudFormation does not look at it: `aws sagemaker "
-                f"update-endpoint-weights-and-capacities --endpoint-name {endpoint.name} "
-                f"--desired-weights-and-capacities VariantName={variant},{values}`."
+                "update-endpoint-weights-and-capacities "
+                f"--endpoint-name {shell_word(endpoint.name)} "
+                f"--desired-weights-and-capacities {again}`."
             )
             call, words = "UpdateEndpointWeightsAndCapacities", "; ".join(map(str, changes))
             yield Drift(CAPACITY, words, repair, call, endpoint.name, changes, variant)

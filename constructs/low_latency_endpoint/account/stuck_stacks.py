@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors.shell_words import shell_word, shell_words
 from ..facts.failure_reasons import read_failure
 from .calls import Account
 from .sessions import Unreadable
@@ -41,7 +42,7 @@ def _continued(account: Account, name: str) -> str:
     CloudFormation skips only what is UPDATE_FAILED
     (https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html).
     """
-    command = f"aws cloudformation continue-update-rollback --stack-name {name}"
+    command = f"aws cloudformation continue-update-rollback --stack-name {shell_word(name)}"
     page = f"See {ROLL_BACK_PAGE}."
     try:
         failed = failed_resources(account, name)
@@ -54,6 +55,6 @@ def _continued(account: Account, name: str) -> str:
     if others or not failed:
         return f"Mend why {' and '.join(others) or 'it'} did not go back, then `{command}`. {page}"
     return (
-        f"If the former configuration serves (`low-latency verify {name}`), let CloudFormation "
-        f"skip the endpoint: `{command} --resources-to-skip {' '.join(failed)}`. {page}"
+        f"If the former configuration serves (`low-latency verify {shell_word(name)}`), let CloudFormation "
+        f"skip the endpoint: `{command} --resources-to-skip {shell_words(failed)}`. {page}"
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors.shell_words import shell_word
 from .options import ENDPOINT_YAML
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def usual_settings(
 
     client, found = open_clients(profile, region)
     given = {"--profile": profile, "--region": region}
-    again = "".join(f" {name} {value}" for name, value in given.items() if value)
+    again = "".join(f" {name} {shell_word(value)}" for name, value in given.items() if value)
     with aws_errors_in_words():
         raise nothing_named(
             Account(client, found), f"low-latency {command} {{}}{again}", stacks=stacks

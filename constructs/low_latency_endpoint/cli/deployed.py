@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..errors.shell_words import shell_word
 from .options import Json, Markdown, Profile, Region
 from .output import print_document, print_json, progress_on_terminal, say
 
@@ -105,8 +106,11 @@ def _document(found: Found) -> Document:
                 Sentence(f"unknown of {count:,} endpoints: {each.what} ({each.why})")
                 for each, count in of_many.items()
             ),
-            f"Next: `low-latency diagnose {first.endpoint}`",
-            *(Sentence(f"What puts it back: `low-latency verify {stack}`") for stack in drifted),
+            f"Next: `low-latency diagnose {shell_word(first.endpoint)}`",
+            *(
+                Sentence(f"What puts it back: `low-latency verify {shell_word(stack)}`")
+                for stack in drifted
+            ),
         ],
     )
 

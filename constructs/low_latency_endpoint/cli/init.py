@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from .. import __version__
 from ..errors import LowLatencyEndpointError
 from ..errors.given_files import json_value
 from ..errors.installation import origin
+from ..errors.shell_words import shell_word
 from .options import ENDPOINT_YAML, Json, Profile, Region, argument, grouped, naming, option
 from .output import print_json, say
 
@@ -346,13 +346,13 @@ def _filled(source: str, values: dict[str, str]) -> str:
 
 
 def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str:
-    enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shlex.quote(str(folder))}"]
+    enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shell_word(folder)}"]
     plan = (
         f"  low-latency plan{naming(Path(settings))}".ljust(35)
         + " what follows from it, with reasons (-v)"
     )
     if found.template == HUGGING_FACE:
-        pin = f"  low-latency pin {found.model_data}".ljust(37)
+        pin = f"  low-latency pin {shell_word(found.model_data)}".ljust(37)
         enter += [f"{pin}   its files by their hashes, into models.lock.yaml"]
     source = _wheel()
     wheel = [] if source.exists() else [f"  cp {source} .   after `make wheel` there"]
@@ -386,7 +386,7 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
             *enter,
             *wheel,
             plan,
-            f"  cdk deploy {found.stack_name}",
+            f"  cdk deploy {shell_word(found.stack_name)}",
         ]
     )
 

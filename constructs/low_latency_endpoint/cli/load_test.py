@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors.shell_words import shell_word
 from ..report.numbers import plain_number
 from .load_inputs import ResultFiles, Sending, seconds_of
 from .options import (
@@ -250,7 +250,7 @@ def _plan_command(
     if settings is None and not ENDPOINT_YAML.exists():
         return ""
     used = naming(settings or ENDPOINT_YAML)
-    file = "result.json" if written is None else shlex.quote(str(written))
+    file = "result.json" if written is None else shell_word(written)
     has_peak = stated is not None and stated.peak_tps is not None
     peak = f" --peak-tps {plain_number(peak_tps)}" if peak_tps is not None else ""
     notes = [

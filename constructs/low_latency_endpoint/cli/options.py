@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import Field, field, fields, is_dataclass
@@ -20,6 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ..errors import ErrorRule, rule
+from ..errors.shell_words import shell_word
 from ..facts.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..report.visible import visible_lines
 
@@ -107,7 +107,7 @@ Region = Annotated[
 
 def naming(settings: Path) -> str:
     """How a command that is printed names its settings file: not at all where that is usual."""
-    return "" if settings == ENDPOINT_YAML else f" --settings {shlex.quote(str(settings))}"
+    return "" if settings == ENDPOINT_YAML else f" --settings {shell_word(settings)}"
 
 
 def option(help: str, default: Any = None, *, short: str = "", names: str = "", **more: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..errors.shell_words import shell_word
 from ..report.document import Document, Part, Sentence
 from . import INTERRUPTED
 from .options import (
@@ -270,7 +271,9 @@ class _JobCommand:
         except KeyboardInterrupt:
             say(f"\nThe job {name} goes on in AWS, and so does its cost.", err=True)
             for verb in ("describe", "stop"):
-                say(f"  {kind.aws_command(verb, name)} --region {self.region}", err=True)
+                say(
+                    f"  {kind.aws_command(verb, name)} --region {shell_word(self.region)}", err=True
+                )
             raise typer.Exit(INTERRUPTED) from None
 
     def show(self, job: Job, results: Sequence[Part], data: Mapping[str, Any]) -> None:

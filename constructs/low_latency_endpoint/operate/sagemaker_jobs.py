@@ -20,6 +20,7 @@ from ..account.endpoints import describe_model, existing_endpoint, read_endpoint
 from ..account.sessions import ClientFactory, aws_errors_in_words
 from ..errors import rule
 from ..errors.findings import Place
+from ..errors.shell_words import shell_word
 from ..facts.images import check_image_runs_on
 from ..facts.limit_kinds import Choice, Pattern, text_form
 from ..facts.limits import API, INSTANCE_TYPE
@@ -54,7 +55,7 @@ class JobKind:
 
     def aws_command(self, verb: str, name: str) -> str:
         """The AWS CLI's command about the job of this name."""
-        return f"aws sagemaker {verb}-{self.operation.replace('_', '-')} {self.name_option} {name}"
+        return f"aws sagemaker {verb}-{self.operation.replace('_', '-')} {self.name_option} {shell_word(name)}"
 
 
 @dataclass(frozen=True)

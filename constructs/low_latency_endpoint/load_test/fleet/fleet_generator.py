@@ -17,6 +17,7 @@ from typing import Any
 
 from ...account.sessions import aws_errors_in_words
 from ...errors import ConfigurationError, rule
+from ...errors.shell_words import shell_word
 from ...facts.limit_kinds import Range
 from ...facts.load_test_fleet_rules import MASTER_PORT, descriptions_path
 from ...report.numbers import readable
@@ -510,7 +511,7 @@ class FleetGenerator:
             self._tell(
                 "STILL RUNNING, stop them by hand: "
                 + "; ".join(
-                    f"aws ecs stop-task --cluster {self._fleet.cluster} --task {arn}"
+                    f"aws ecs stop-task --cluster {shell_word(self._fleet.cluster)} --task {shell_word(arn)}"
                     for arn in left
                 )
             )

@@ -15,6 +15,7 @@ from ...account.alarm_kinds import (
 )
 from ...account.alarms import AlarmReading
 from ...account.queries import FIRST_TOKEN, INTER_TOKEN, KV_CACHE, WAITING
+from ...errors.shell_words import shell_words
 from ...facts.canary_metrics import ANSWER, CONNECT, OUT_OF_ZONE, UNREACHABLE
 from .findings import Evidence, Finding, Remedy, finding
 from .measurements import Measurements
@@ -88,7 +89,7 @@ def unexplained_alarms(m: Measurements, findings: Sequence[Finding]) -> Iterator
         if _is_on(alarm, m) and not any(explains(alarm.kind, name) for name in told)
     ]
     if alone:
-        names = " ".join(alarm.name for alarm in alone)
+        names = shell_words(alarm.name for alarm in alone)
         command = f"aws cloudwatch describe-alarms --alarm-names {names}"
         why = "each description says what the alarm means, and what to look at first"
         yield finding(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from ...account.metrics import MetricSeries, Series, statistic_of
+from ...errors.shell_words import shell_word
 from ...report.charts import PALETTE, Chart, Line, Panel
 from ...report.document import (
     Cell,
@@ -154,11 +155,13 @@ def began(diagnosis: Diagnosis) -> Iterator[str]:
         if m.status not in ("Creating", "Failed"):  # nobody can reach it then
             # Without a stack of this library there is nothing to verify.
             check = (
-                f": `low-latency verify {m.plan.stack}`" if m.plan else " are not seen from here."
+                f": `low-latency verify {shell_word(m.plan.stack)}`"
+                if m.plan
+                else " are not seen from here."
             )
             yield f"Callers, DNS, security group{check}"
         if not diagnosis.events:
-            yield f"What changed before: `low-latency diagnose {m.endpoint} --since 1d`"
+            yield f"What changed before: `low-latency diagnose {shell_word(m.endpoint)} --since 1d`"
 
 
 def update_text(update: ObservedUpdate, m: Measurements) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ruamel.yaml import YAML
 
+from ...errors.shell_words import shell_word
 from ...report.json_text import json_safe
 
 Confidence = Literal["high", "medium", "low"]
@@ -55,9 +56,8 @@ class Remedy:
 
 def container_log(endpoint: str, why: str) -> Remedy:
     """The command that shows what an endpoint's containers wrote last."""
-    return Remedy(
-        f"aws logs tail /aws/sagemaker/Endpoints/{endpoint} --since 1h", why, command=True
-    )
+    group = f"/aws/sagemaker/Endpoints/{endpoint}"
+    return Remedy(f"aws logs tail {shell_word(group)} --since 1h", why, command=True)
 
 
 @dataclass(frozen=True, slots=True)

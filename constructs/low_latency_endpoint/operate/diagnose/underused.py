@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from ...account.metrics import Series
+from ...errors.shell_words import shell_word
 from ...facts.instance_types import InstanceFacts, smaller_types
 from ...facts.prices import Price
 from ...options.throughput import FEWEST_INSTANCES
@@ -69,7 +70,7 @@ def little_use(view: VariantView) -> str:
         return ""
     return (
         f"{used} Whether fewer or smaller ones would do shows a window with the busiest time in it: "
-        f"`low-latency diagnose {m.endpoint} --since 1d`"
+        f"`low-latency diagnose {shell_word(m.endpoint)} --since 1d`"
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ...account.metrics import Series
+from ...errors.shell_words import shell_word
 from ...report.numbers import milliseconds, percent
 from . import thresholds as const
 from .failures import errors_by_kind, rate_limit
@@ -406,7 +407,7 @@ def _ends(update: ObservedUpdate) -> Iterator[Remedy]:
             "lasts long enough was not seen on AWS"
         )
         command = (
-            f"aws cloudwatch set-alarm-state --alarm-name {alarm} --state-value ALARM "
+            f"aws cloudwatch set-alarm-state --alarm-name {shell_word(alarm)} --state-value ALARM "
             '--state-reason "roll back"'
         )
         yield Remedy(command, why, command=True)
@@ -415,7 +416,7 @@ def _ends(update: ObservedUpdate) -> Iterator[Remedy]:
             "the stack goes back to its former template; when SageMaker takes that during an update "
             "was not seen on AWS"
         )
-        command = f"aws cloudformation cancel-update-stack --stack-name {update.stack}"
+        command = f"aws cloudformation cancel-update-stack --stack-name {shell_word(update.stack)}"
         yield Remedy(command, why, command=True)
     if not update.alarms:
         why = "SageMaker rolls back by itself the next time"
@@ -433,7 +434,7 @@ def _advice(m: Measurements, update: ObservedUpdate) -> str:
     return (
         "AWS documents no call that stops an update, and UpdateEndpoint is refused until it ends."
         f"{unwatched} When it has ended, run `aws sagemaker update-endpoint --endpoint-name "
-        f"{m.endpoint} --endpoint-config-name {update.serving}`, or deploy the former version. Until "
+        f"{shell_word(m.endpoint)} --endpoint-config-name {shell_word(update.serving)}`, or deploy the former version. Until "
         f"then keep {update.serving} and its model."
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...account.queries import START_ENRICHMENT, enrichment_status
 from ...account.stacks import stack_description
 from ...account.stuck_stacks import is_stuck, way_out
+from ...errors.shell_words import shell_word
 from ...facts.container_metrics import promql_regions
 from ...settings.variant_plans import token_alarm_count
 from ..checking.checks import Outcome, check, failed, passed, warned
@@ -78,7 +79,7 @@ def bootstrap(context: PreflightContext) -> Outcome:
     )
     command = (
         f"`make bootstrap` (in your own app `npx cdk bootstrap "
-        f"aws://ACCOUNT/{context.account.region}`)"
+        f"aws://ACCOUNT/{shell_word(context.account.region)}`)"
     )
     if answer is None:
         return failed(

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...account.calls import Account
 from ...account.stacks import stack_description, template_resources
+from ...errors.shell_words import shell_word
 from ...facts.warm_up_rules import LEAST_UNRESERVED, least_unreserved
 from ...report.numbers import readable
 from ...settings import instances_in_update
@@ -100,7 +101,7 @@ def quota_holds(
         return passed(evidence)
     ask = (
         f"Ask for {needed} or more: `aws service-quotas request-service-quota-increase "
-        f"--service-code sagemaker --quota-code {code} --desired-value {needed}`."
+        f"--service-code sagemaker --quota-code {shell_word(code)} --desired-value {needed}`."
     )
     return failed(evidence, ask)
 

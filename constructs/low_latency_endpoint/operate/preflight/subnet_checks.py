@@ -15,6 +15,7 @@ from ...account.network import (
     zones,
 )
 from ...account.stacks import stack_description
+from ...errors.shell_words import shell_word
 from ...facts.subnets import RESERVED_ADDRESSES, addresses_per_subnet
 from ..checking.checks import Outcome, check, failed, passed, unknown, warned
 from .context import PreflightContext, service_name
@@ -127,7 +128,7 @@ def vpc_dns(context: PreflightContext) -> Outcome | None:
         if not answer[key].get("Value"):
             off.append(attribute)
             commands.append(
-                f"`aws ec2 modify-vpc-attribute --vpc-id {vpc_id} {option} '{{\"Value\":true}}'`"
+                f"`aws ec2 modify-vpc-attribute --vpc-id {shell_word(vpc_id)} {option} '{{\"Value\":true}}'`"
             )
     if off and context.settings.private_link.private_dns is False:
         return passed(f"{vpc_id}: {' and '.join(off)} off, which private DNS alone needs")

@@ -26,6 +26,7 @@ from ...account.queries import START_ENRICHMENT, enrichment_status, label_values
 from ...account.sessions import Unreadable
 from ...account.stacks import keep_owner
 from ...errors import ConfigurationError
+from ...errors.shell_words import shell_word
 from ...facts.container_metrics import ENDPOINT_LABEL, data_part, label_in, metric_names_in
 from ...report.numbers import milliseconds, readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
@@ -129,7 +130,7 @@ def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
         if alarm.get("StateValue") == "ALARM" and not _tells_of_deployments(alarm):
             yield warned(
                 f"{titles[name]} is in alarm: {alarm.get('StateReason', '')} ({name})",
-                f"`low-latency diagnose {context.stated.name}`.",
+                f"`low-latency diagnose {shell_word(context.stated.name)}`.",
                 about="state",
             )
     # AWS names no data of those on the new fleet before an update.
@@ -286,7 +287,7 @@ def _not_now(account: Account, there: Sequence[str], endpoint: str, now: datetim
     if endpoint in owners:
         return warned(
             f"{endpoint} had {_listed(there)} in the last 3 hours, and has none now",
-            f"Is an instance in service? `low-latency diagnose {endpoint}`. {_SEND}",
+            f"Is an instance in service? `low-latency diagnose {shell_word(endpoint)}`. {_SEND}",
         )
     return failed(
         f"CloudWatch has {_listed(there)} of {_listed(sorted(owners)) or 'no endpoint'}, not of "

@@ -20,6 +20,7 @@ from ...account.drift import (
 )
 from ...account.endpoints import DeployedEndpoint, DeployedVariant, describe_endpoint
 from ...account.scaling import scalable_targets, scaling_policies, tracked_metric, tracked_value
+from ...errors.shell_words import shell_word
 from ...facts.failure_reasons import read_failure
 from ...report.numbers import readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
@@ -156,12 +157,13 @@ def counts(context: VerifiedEndpoint, name: str, variant: DeployedVariant) -> Ou
     if lowest <= now <= highest:
         return passed(evidence)
     within = min(max(now, lowest), highest)
+    counts = f"VariantName={name},DesiredInstanceCount={within}"
     return failed(
         evidence,
         "Scaling brings it back within the limits of LLV405 when it next changes the fleet. To do it "
         "now, or for a fleet that does not scale: "
-        f"`aws sagemaker update-endpoint-weights-and-capacities --endpoint-name {context.stated.name} "
-        f"--desired-weights-and-capacities VariantName={name},DesiredInstanceCount={within}`.",
+        f"`aws sagemaker update-endpoint-weights-and-capacities --endpoint-name {shell_word(context.stated.name)} "
+        f"--desired-weights-and-capacities {shell_word(counts)}`.",
     )
 
 

@@ -27,6 +27,7 @@ from ...account.sessions import Unreadable
 from ...account.stacks import stack_description
 from ...account.stuck_stacks import is_stuck, way_out
 from ...client.client_zone import ClientZone
+from ...errors.shell_words import shell_word
 from ...report.numbers import milliseconds, readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from ..checking.policies import caller_through, verdict
@@ -128,13 +129,15 @@ def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
     else:
         yield failed(
             f"{name} has no private DNS: the runtime's name goes around it",
-            f"`aws ec2 modify-vpc-endpoint --vpc-endpoint-id {name} --private-dns-enabled`.",
+            f"`aws ec2 modify-vpc-endpoint --vpc-endpoint-id {shell_word(name)} --private-dns-enabled`.",
             about="private DNS",
         )
     if stated_interface_endpoint(context, link):
         yield from _names_in_order(link)
     subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
-    add = f"`aws ec2 modify-vpc-endpoint --vpc-endpoint-id {name} --add-subnet-ids ...`."
+    add = (
+        f"`aws ec2 modify-vpc-endpoint --vpc-endpoint-id {shell_word(name)} --add-subnet-ids ...`."
+    )
     yield replace(_zones_equal(name, subnets, context.client_zones, add), about="zones")
 
 
@@ -147,7 +150,7 @@ def _names_in_order(link: Mapping[str, Any]) -> Iterator[Outcome]:
             f"the first DNS name of {name} is {first or 'missing'}, not its regional one, of which "
             "the stack's URLs and records are made",
             "Give callers the names that `aws ec2 describe-vpc-endpoints --vpc-endpoint-ids "
-            f"{name}` shows, and report it.",
+            f"{shell_word(name)}` shows, and report it.",
             about="DNS names",
         )
 
