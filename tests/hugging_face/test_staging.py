@@ -447,8 +447,27 @@ LOCAL += [
 ]
 
 
-@pytest.mark.parametrize("to", LOCAL)
-def test_a_hub_elsewhere_points_to_no_address_of_this_machine(monkeypatch, to):
+#: Of these urllib asks this machine too, or each reader sees another host.
+ODD = [
+    *(
+        "https://127.0.0.%31:9/",
+        "https://localhos%74/",
+        "https://%6cocalhost/",
+        "https://%5B::1%5D/",
+    ),
+    *("https://127.0.0.1%2f/", "https://%31%32%37.1/", "https://169.254.169.25%34/"),
+    *("https://[fe80::1%25lo]/", "https://127\u30020.0.1/", "https://127.0.0.1\\@hub.example/"),
+]
+
+
+@pytest.mark.parametrize(
+    ("to", "words"),
+    [
+        *((url, "points to this machine itself") for url in LOCAL),
+        *((url, "points to no") for url in ODD),
+    ],
+)
+def test_a_hub_elsewhere_points_to_no_address_of_this_machine(monkeypatch, to, words):
     asked = []
 
     def answer(request: Any, **more: Any) -> Any:
@@ -457,7 +476,7 @@ def test_a_hub_elsewhere_points_to_no_address_of_this_machine(monkeypatch, to):
 
     monkeypatch.setattr(hub_reading, "build_opener", lambda *_: SimpleNamespace(open=answer))
     hub = Hub("https://huggingface.co", left=lambda: 600.0)
-    with pytest.raises(StagingFailed, match=r"LLE358.*points to this machine itself"):
+    with pytest.raises(StagingFailed, match=f"LLE358.*{words}"):
         next(hub.pieces(MODEL, "1" * 40, "config.json", 2))
     assert len(asked) == 1
 

@@ -38,6 +38,12 @@ def is_guarded(url: str) -> bool:
     return scheme == "https" or (scheme == "http" and host in _LOOPBACK)
 
 
+def has_plain_host(url: str) -> bool:
+    """Whether all readers see the same host in it: urllib takes %31 for 1 before it connects."""
+    parts = urlsplit(url)
+    return "@" not in parts.netloc and _HOST.fullmatch(parts.hostname or "") is not None
+
+
 def is_local(url: str) -> bool:
     """Whether it is an address of this machine alone: in Lambda the Runtime API has one."""
     host = origin_of(url)[1].rstrip(".")
@@ -56,13 +62,7 @@ def hub_endpoint(url: str) -> str:
         guarded = is_guarded(url)
     except ValueError:  # a port that is none
         guarded = False
-    if (
-        not guarded
-        or not _HOST.fullmatch(parts.hostname or "")
-        or "@" in parts.netloc
-        or parts.query
-        or parts.fragment
-    ):
+    if not guarded or not has_plain_host(url) or parts.query or parts.fragment:
         # Not the URL: who puts a password into it should not find it in a log.
         raise StagingFailed("LLE359", "the Hub's endpoint is no plain https:// address")
     return url.rstrip("/")

@@ -23,7 +23,15 @@ from urllib.request import (
     build_opener,
 )
 
-from .addresses import StagingFailed, file_url, hub_endpoint, is_guarded, is_local, origin_of
+from .addresses import (
+    StagingFailed,
+    file_url,
+    has_plain_host,
+    hub_endpoint,
+    is_guarded,
+    is_local,
+    origin_of,
+)
 
 CHUNK = 1024 * 1024
 _TIMEOUT = 30.0  # seconds in which nothing arrives
@@ -193,6 +201,10 @@ class Hub:
             url = urljoin(url, location)
             if not is_guarded(url):
                 raise StagingFailed("LLE358", f"{path}: the Hub points to an address without TLS")
+            if not has_plain_host(url):
+                raise StagingFailed(
+                    "LLE358", f"{path}: the Hub points to no address of a plain name"
+                )
             if is_local(url) and not is_local(self._endpoint):
                 raise StagingFailed("LLE358", f"{path}: the Hub points to this machine itself")
         raise StagingFailed("LLE358", f"{path}: more than {_REDIRECTS} redirects")
