@@ -9,7 +9,8 @@ import io
 import json
 import os
 import re
-import threading
+import signal
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -19,6 +20,7 @@ import pytest
 
 from low_latency_endpoint.cli.application import COMMANDS, app
 from low_latency_endpoint.cli.process import guarded
+from low_latency_endpoint.errors.given_files import text_of
 from low_latency_endpoint.facts import warm_up_rules as rules
 from low_latency_endpoint.load_test import Payloads
 from low_latency_endpoint.options.warm_up import WarmUpPayload
@@ -309,10 +311,56 @@ def test_odd_files(option: tuple[str, str], folder: Path) -> None:
     judge(option, folder)
     if option[1] != "payload":  # of which 256 MiB are taken
         judge(option, Path("/dev/zero"))
+
+
+#: `pin` asks for the Hub first, which the fixture stands for; `stage` reads the lock by the same reader.
+@pytest.mark.parametrize("option", sorted(READ.keys() - {("pin", "lock")}), ids=" ".join)
+def test_what_is_no_file_is_refused_at_once(option: tuple[str, str], folder: Path) -> None:
+    """Nobody writes into the pipe: a reader would wait for ever."""
     os.mkfifo(folder / "pipe")
-    writer = threading.Thread(target=(folder / "pipe").write_bytes, args=[b"[1"], daemon=True)
-    writer.start()
-    judge(option, folder / "pipe")
+    (folder / "link").symlink_to("pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(folder / "socket"))
+        for name, kind in (
+            ("pipe", "a named pipe"),
+            ("link", "a named pipe"),
+            ("socket", "a socket"),
+        ):
+            with at_most(15):
+                code, told = ended(READ[option][0](folder / name))
+            assert code == 2, told
+            assert re.search(r"LL[A-Z]\d{3}", told), told
+            assert kind in told, told
+    with at_most(15):
+        code, told = ended(READ[option][0](Path("/dev/zero")))
+    assert (code, "a device" in told) == (2, True), told
+
+
+@contextlib.contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Raise where something waits for longer."""
+
+    def stop(*_: object) -> None:
+        raise AssertionError(f"it waits for more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_what_a_shell_has_opened_is_read() -> None:
+    """``--settings <(...)``: its pipe has a writer, which may have ended."""
+    reading, writing = os.pipe()
+    os.write(writing, b"network: {}\n")
+    os.close(writing)
+    try:
+        assert text_of(f"/dev/fd/{reading}", rules.PAYLOAD_READABLE) == "network: {}\n"
+    finally:
+        os.close(reading)
 
 
 @pytest.mark.parametrize("option", READ, ids=" ".join)

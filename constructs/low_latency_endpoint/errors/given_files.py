@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from . import ErrorRule, shortened
+from .opened_files import opened
 
 MOST_BYTES = 256 * 1024 * 1024
 """Of a file: a day of single requests is smaller, and what is larger fills a laptop's memory."""
@@ -53,7 +54,7 @@ def bytes_of(
     No more than that is read of it, whatever it is.
     """
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             content = file.read(most + 1)
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
         got = getattr(problem, "strerror", None) or str(problem)

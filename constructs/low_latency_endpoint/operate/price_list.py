@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from http.client import HTTPException, HTTPResponse
-from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from .. import __version__
 from ..errors import ConfigurationError, rule
+from ..errors.opened_files import opened
 from ..facts.prices import INSTANCE_HOUR, PRICE, priced_items
 from ..plan.price_file import ListedPrice
 
@@ -187,7 +187,7 @@ def _lines(file: TextIO, source: str) -> Iterator[str]:
 @contextmanager
 def _file(path: str) -> Iterator[Iterable[str]]:
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as file:
             yield _lines(file, path)
     except (OSError, UnicodeDecodeError) as problem:
         raise OFFER_FILE.error(

@@ -26,6 +26,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString, PlainScalarString
 
 from ..errors import ConfigurationError, ErrorRule, did_you_mean
 from ..errors.findings import Place, path_of
+from ..errors.opened_files import opened
 from .rules import (
     KEY_TWICE,
     NOT_YAML,
@@ -215,7 +216,7 @@ def _too_deep(node: Node | None) -> _RefusedError:
 
 def _text(path: str | Path) -> str:
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise _too_large()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from ..errors import ConfigurationError
 from ..errors.findings import Finding, Place, breaches, finding
+from ..errors.opened_files import opened
 from ..facts.deployments import check_rollback_alarms
 from ..facts.images import check_image_folder
 from ..facts.rules import ASSET_IS_ARCHIVE, NOTHING_TO_MEET, SCALED_VARIANTS_ONLY
@@ -179,7 +179,7 @@ def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
         several = (index,) if len(sent) > 1 else ()
         place: Place = ("warm_up", "payload", *several, "file")
         try:
-            with Path(file).open("rb") as payload:
+            with opened(file) as payload:
                 size = payload.seek(0, io.SEEK_END)
         except OSError as problem:
             yield (
