@@ -170,7 +170,11 @@ def _rows(endpoint: ListedEndpoint, now: Standing) -> Iterator[Row]:
         below = f", below the scalable target's minimum of {least}" if least else ""
         yield Row("instances", f"{variant}{below}", tone="bad" if below else "")
     stuck = is_stuck(endpoint.stack_status or "")
-    told = f" is {endpoint.stack_status}: `low-latency verify {endpoint.stack}`" if stuck else ""
+    told = (
+        f" is {endpoint.stack_status}: `low-latency verify {shell_word(endpoint.stack)}`"
+        if stuck
+        else ""
+    )
     yield Row("stack", f"{endpoint.stack or '?'}{told}", tone="bad" if stuck else "")
     url = endpoint.dashboard_url
     yield Row("dashboard", url or endpoint.dashboard or "none", link=bool(url))
