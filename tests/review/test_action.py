@@ -241,6 +241,14 @@ def test_what_cannot_be_compared_is_an_error(job: Job) -> None:
     assert job.outputs["verdict"] == "error"
 
 
+def test_without_a_base_nothing_is_compared(job: Job) -> None:
+    """As after a schedule: origin's own head would be compared with itself."""
+    job.known = {name: each for name, each in job.known.items() if ".event." not in name}
+    done = job.run(CHECK)
+    assert (done.returncode, job.outputs["verdict"]) == (2, "error")
+    assert "state the input base" in done.stdout
+
+
 def test_a_merge_that_github_made_is_compared_with_its_first_parent(job: Job) -> None:
     """The event's base is as old as the event; main went on, and GitHub merged into that."""
     job.known["github.event.pull_request.base.sha"] = job.checkout.git("rev-parse", f"{job.base}")

@@ -360,6 +360,60 @@ SCALED_OTHERWISE: dict[str, tuple[Callable[[Values], None], Callable[[Values], N
 }
 
 
+def more_of_one(values: Values) -> None:
+    sentiment(values)["throughput"]["safety_factor"] = 0.02
+
+
+def no_steps_and_more(values: Values) -> None:
+    del sentiment(values)["scaling"]
+    more_of_one(values)
+
+
+def beside_one_in_flight(values: Values) -> None:
+    """Another endpoint, whose day nobody knows."""
+    other = {**deepcopy(sentiment(values)), "endpoint_name": "other"}
+    other["scaling"] = {"metric": "concurrency", "concurrency_target": 4}
+    values["endpoints"]["other"] = other
+
+
+def half_in_flight(values: Values) -> None:
+    """Half of the fleet moves to a variant that stands at its maximum."""
+    sentiment(values)["instances"] = {"min": 1, "initial": 5, "max": 20}
+    tiny = {"metric": "concurrency", "concurrency_target": 0.01}
+    further = {"weight": 0.01, "instances": {"min": 1, "initial": 5, "max": 20}, "scaling": tiny}
+    sentiment(values)["variants"] = {"further": further}
+
+
+def weighed(weight: float) -> Callable[[Values], None]:
+    def change(values: Values) -> None:
+        sentiment(values)["scaling"] = {"metric": "concurrency", "concurrency_target": 4}
+        fleet = {"min": 2, "initial": 10, "max": 40}
+        sentiment(values)["variants"] = {
+            "large": {"instance_type": TYPES[1], "weight": weight, "instances": fleet}
+        }
+
+    return change
+
+
+def unmeasured(values: Values) -> None:
+    del sentiment(values)["throughput"]
+    sentiment(values)["scaling"] = {"invocations_target": 6000}
+
+
+def measured_weakly(values: Values) -> None:
+    sentiment(values)["throughput"] = {"peak_tps": 0.01, "tps_per_instance": 1}
+    sentiment(values)["scaling"] = {"invocations_target": 0.5}
+
+
+SCALED_OTHERWISE |= {
+    "a day that becomes known": (steps(100_000, 1), no_steps_and_more),
+    "one endpoint beside another": (beside_one_in_flight, more_of_one),
+    "a variant on requests in flight": (lambda values: None, half_in_flight),
+    "a larger share of one": (weighed(0.001), weighed(1000)),
+    "a first measurement": (unmeasured, measured_weakly),
+}
+
+
 def test_capturing_answers_beside_requests_costs_more() -> None:
     before = base({})
     capture(before)
@@ -375,8 +429,8 @@ def test_who_scales_otherwise_within_a_range_is_asked(how: str) -> None:
     """What the change says of its load, or what no day counts, passes for nothing."""
     was, now = SCALED_OTHERWISE[how]
     before = base(dict.fromkeys(ITEMS, 2.0), instances={"min": 2, "initial": 10, "max": 40})
-    after = deepcopy(before)
     was(before)
+    after = deepcopy(before)
     now(after)
     assert dearer(before, after)
     assert dearer(before, before) == []

@@ -72,9 +72,11 @@ def ways_in(template: dict[str, Any]) -> set[str]:
             ways.add(f"private DNS {'of the runtime' * ('runtime' in str(properties))}")
         if each["Type"] == "AWS::Route53::HostedZone":
             ways |= {f"hosted zone in {vpc['VPCId']}" for vpc in properties["VPCs"]}
+        group = properties.get("GroupId")
+        of = group if isinstance(group, str) else "the stack's group"
         for ingress in (properties, *properties.get("SecurityGroupIngress", ())):
             if "CidrIp" in ingress:
-                ways.add(f"from {ingress['CidrIp']}")
+                ways.add(f"{of} from {ingress['CidrIp']} to {ingress['FromPort']}")
     return ways
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -319,12 +319,18 @@ class StackCost:
         """
         return self._with_items([endpoint.usd(moment) for endpoint in self.endpoints.values()])
 
-    def usd_on_average(self) -> float | None:
-        """US dollars per hour along a day of usual traffic; ``None`` where it is not known."""
-        fleets = self.endpoints.values()
-        if any(endpoint.on_average is None for endpoint in fleets):
-            return None
+    def usd_on_average(self, keys: Iterable[str]) -> float | None:
+        """US dollars per hour of some endpoints along a day of usual traffic, and of all items.
+
+        ``None`` where a price is missing. What is not known of a day counts as nothing.
+        """
+        fleets = [self.endpoints[key] for key in keys]
         return self._with_items([endpoint.usd_of(endpoint.on_average or 0) for endpoint in fleets])
+
+    @property
+    def known_along_a_day(self) -> set[str]:
+        """The endpoints whose fleet along a day of usual traffic is known."""
+        return {key for key, endpoint in self.endpoints.items() if endpoint.on_average is not None}
 
     def usd_per_month(self, moment: str) -> float | None:
         """The same for a month of 730 hours in which nothing changes."""

@@ -16,10 +16,8 @@ _WHY = {
     STACK_NAME: "each deployment would overwrite the other's stack",
     ENDPOINT_NAME: "SageMaker has one endpoint of a name in a Region",
     "parameters": "SSM has one parameter of a name in a Region",
-    "private_link.private_dns": "EC2 takes one interface endpoint of a service with private DNS "
-    "for each VPC",
-    "private_link.hosted_zone_vpc_ids": "Route 53 takes one private hosted zone of a name for each "
-    "VPC",
+    "private_link": "in a VPC one interface endpoint, or private hosted zone, has the name of a "
+    "service, and a security group has a rule once",
 }
 
 
@@ -48,9 +46,12 @@ def claims(settings: Settings) -> Iterator[StackClaim]:
     link, vpc = settings.private_link, settings.network.vpc_id
     if vpc is not None and link.takes_the_name:
         for service in link.services:
-            yield StackClaim("private_link.private_dns", f"{vpc} {service}")
+            yield StackClaim("private_link", f"the name of {service} in {vpc}")
+    if link.security_group_id and settings.network.owner is None:
+        for source in link.allow_cidrs or ["the VPC's range"]:
+            yield StackClaim("private_link", f"the rule of {link.security_group_id} for {source}")
     for peered in link.hosted_zone_vpc_ids:
-        yield StackClaim("private_link.hosted_zone_vpc_ids", f"{peered} {link.services[0]}")
+        yield StackClaim("private_link", f"the name of {link.services[0]} in {peered}")
 
 
 def has_endpoint_name(settings: Settings, name: str) -> bool:

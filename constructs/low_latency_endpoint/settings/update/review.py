@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -19,7 +20,7 @@ from ...plan.plan import Plan
 from ..endpoint import volume_of
 from ..loading import load_settings
 from ..plan_report import explain_variants
-from ..stack import Settings, region_of
+from ..stack import Settings
 from ..stack_parts import stack_cost_of_a_day
 from ..variant_plans import planned_variants
 from .claims import STACK_NAME, StackClaim, claims, same_place
@@ -151,7 +152,8 @@ class FileReview:
 def review_files(patterns: Iterable[str], before: Revision, after: Revision) -> list[FileReview]:
     """Read settings files in two revisions; a moved one is compared with the former file."""
     found = [_review(path, before, after) for path in _paths(patterns, before, after)]
-    return _held_against_what_stays(_held_against_each_other(_moved(found)))
+    staying = [review for review in found if _stays(review, found)]
+    return _held_against_what_stays(_held_against_each_other(_by_stack(found)), staying)
 
 
 def _paths(patterns: Iterable[str], before: Revision, after: Revision) -> list[str]:
@@ -208,24 +210,28 @@ def _not_of_git(error: LowLatencyEndpointError) -> None:
         raise error
 
 
-def _moved(reviews: list[FileReview]) -> list[FileReview]:
-    """With files that are new, of a stack whose file is deleted, as changes of that file."""
-    gone = {
-        _stack(file_review.before): file_review
-        for file_review in reviews
-        if file_review.is_deleted and file_review.before
-    }
-    found, moved = [], set()
-    for file_review in reviews:
-        if (
-            file_review.is_new
-            and file_review.after
-            and (former := gone.pop(_stack(file_review.after), None))
-        ):
-            moved.add(former.path)
-            file_review = replace(file_review, before=former.before, is_new=False)
-        found.append(file_review)
-    return [each for each in found if each.path not in moved]
+def _by_stack(reviews: list[FileReview]) -> list[FileReview]:
+    """Each file compared with what its stack was before, whichever file described that."""
+    paired: list[FileReview] = []
+    taken: set[str] = set()
+    for review in reviews:
+        former = _former_file(review, reviews)
+        if former is not None:
+            taken.add(former.path)
+            review = replace(review, before=former.before, is_new=False, before_is_wrong=False)
+        paired.append(review)
+    return [review for review in paired if not (review.is_deleted and review.path in taken)]
+
+
+def _former_file(review: FileReview, reviews: list[FileReview]) -> FileReview | None:
+    """The other file that described the stack until it was deleted, or got another stack."""
+    if review.after is None or (review.before and not another_stack(review.before, review.after)):
+        return None
+    leaving = (other for other in reviews if other.before and _leaves_its_stack(other))
+    for other in leaving:
+        if other.before and not another_stack(other.before, review.after):
+            return None if other is review else other
+    return None
 
 
 def _held_against_each_other(reviews: list[FileReview]) -> list[FileReview]:
@@ -254,14 +260,22 @@ def _held_against_each_other(reviews: list[FileReview]) -> list[FileReview]:
     ]
 
 
-def _held_against_what_stays(reviews: list[FileReview]) -> list[FileReview]:
+def _stays(review: FileReview, reviews: list[FileReview]) -> bool:
+    """Whether no file describes a former stack any more, so that it stays as it is."""
+    former = review.before
+    later = [other.after for other in reviews if other.after is not None]
+    return former is not None and all(another_stack(former, settings) for settings in later)
+
+
+def _held_against_what_stays(
+    reviews: list[FileReview], staying: list[FileReview]
+) -> list[FileReview]:
     """With what a file claims anew, and a stack that nobody deletes has."""
-    staying = [review for review in reviews if review.before and _leaves_its_stack(review)]
     return [replace(review, taken=tuple(_taken(review, staying))) for review in reviews]
 
 
 def _leaves_its_stack(review: FileReview) -> bool:
-    """Whether no file describes the former stack any more, so that it stays as it is."""
+    """Whether a file describes its former stack no more."""
     if review.before is None or review.after is None:
         return review.is_deleted
     return another_stack(review.before, review.after)
@@ -271,7 +285,9 @@ def _taken(review: FileReview, staying: list[FileReview]) -> Iterator[str]:
     """The claims, each with the file that described the stack which has it."""
     if review.after is None:
         return
-    own = set(claims(review.before)) if review.before else set()
+    former = review.before
+    stays_here = former is not None and not another_stack(former, review.after)
+    own = set(claims(former)) if former and stays_here else set()
     for other in staying:
         if other.path == review.path or not other.before:
             continue
@@ -281,11 +297,6 @@ def _taken(review: FileReview, staying: list[FileReview]) -> Iterator[str]:
         for claim in claims(review.after):
             if claim in theirs - own:
                 yield f"{claim} of {other.before.stack_name} ({other.path})"
-
-
-def _stack(settings: Settings | None) -> tuple[str | None, ...]:
-    assert settings is not None
-    return settings.stack_name, region_of(settings), settings.account
 
 
 MISTAKES = "mistakes"
@@ -385,7 +396,7 @@ def _dearer(review: FileReview, percent: float) -> Iterator[str]:
         return
     for text in _more_of_what_has_no_price(comparison.before, comparison.after):
         yield f"more is billed, and what that costs is not known: {text}"
-    for text in _scaled_otherwise(comparison.before, comparison.after, after):
+    for text in _scaled_otherwise(comparison.before, comparison.after, before, after):
         yield f"what a day costs is not known, and the change scales otherwise: {text}"
     for how, settings in comparison.as_stated_before.items():
         try:
@@ -412,7 +423,7 @@ def _more(
             continue
         if now > was * (1 + percent / 100) + 0.005:  # half a cent is rounding
             yield f"{moment.replace('_', ' ')} {was:,.2f} -> {now:,.2f} US dollars per hour{how}"
-    was, now = before.usd_on_average(), after.usd_on_average()
+    was, now = _along_a_day(before, after)
     if was is not None and now is not None and now > was * (1 + percent / 100) + 0.005:
         yield (
             f"along a day of traffic like daily-wave {was:,.2f} -> {now:,.2f} US dollars per "
@@ -429,31 +440,44 @@ def _more(
         )
 
 
+def _along_a_day(before: StackCost, after: StackCost) -> tuple[float | None, float | None]:
+    """US dollars per hour along a day, before and after, of what can be compared.
+
+    An endpoint that only one of both knows the day of is left out: :func:`_scaled_otherwise` asks
+    for it.
+    """
+    known = before.known_along_a_day, after.known_along_a_day
+    was = [key for key in before.endpoints if key in known[0] - (after.endpoints.keys() - known[1])]
+    now = [key for key in after.endpoints if key in known[1] - (before.endpoints.keys() - known[0])]
+    return before.usd_on_average(was), after.usd_on_average(now)
+
+
 def _day_not_known(before: StackCost, after: StackCost) -> list[str]:
-    """The endpoints whose fleet along a day was known, and is not any more."""
-    was = {key for key, endpoint in before.endpoints.items() if endpoint.on_average is not None}
-    return [
-        key
-        for key, endpoint in after.endpoints.items()
-        if key in was and endpoint.on_average is None
-    ]
+    """The endpoints whose fleet along a day was known, or that are new, and is not known now."""
+    settled = before.endpoints.keys() - before.known_along_a_day
+    unknown = after.endpoints.keys() - after.known_along_a_day
+    return [key for key in after.endpoints if key in unknown - settled]
 
 
-def _scaled_otherwise(before: Settings, after: Settings, cost: StackCost) -> Iterator[str]:
-    """The variants whose fleet along a day nobody knows, and that may be larger than before.
+def _scaled_otherwise(
+    before: Settings, after: Settings, cost_before: StackCost, cost_after: StackCost
+) -> Iterator[str]:
+    """The variants that may run longer at more instances, and whose days cannot be compared.
 
     Those on requests in flight, and those with steps or with set times that no day counts.
     """
+    known = cost_before.known_along_a_day & cost_after.known_along_a_day
     former = {variant.label: variant.plan for variant in planned_variants(before)}
     for variant in planned_variants(after):
         plan = former.get(variant.label)
-        known = cost.endpoints[variant.label].on_average is not None
-        if plan is not None and not known and _may_scale_further(plan, variant.plan):
+        if plan is None or variant.label in known:
+            continue
+        if _may_scale_further(plan, variant.plan):
             yield variant.label
 
 
 def _may_scale_further(before: Plan, after: Plan) -> bool:
-    """Whether a fleet may stand higher within the same range."""
+    """Whether a fleet may stand higher within the same range, for the same requests."""
     now, was = after.scaling, before.scaling
     if now is None:
         return False
@@ -461,8 +485,22 @@ def _may_scale_further(before: Plan, after: Plan) -> bool:
         return True
     if now.scale_in_seconds > was.scale_in_seconds or after.schedule != before.schedule:
         return True
+    if _types(after) != _types(before) or _share(after) > _share(before):
+        return True
     steps = after.request.scaling.steps
     return steps is not None and steps != before.request.scaling.steps
+
+
+def _types(plan: Plan) -> tuple[Any, ...]:
+    """The instance types of a variant, of which each may hold another number of requests."""
+    serving = plan.request.serving
+    return serving.instance_type, serving.instance_pools
+
+
+def _share(plan: Plan) -> Fraction:
+    """The part of the endpoint's requests that a variant gets."""
+    share = plan.request.share
+    return Fraction(1) if share is None else share.fraction
 
 
 def _more_of_what_has_no_price(before: Settings, after: Settings) -> Iterator[str]:

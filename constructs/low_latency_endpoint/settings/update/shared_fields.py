@@ -136,6 +136,39 @@ def _callers(before: Settings, after: Settings) -> Iterator[Consequence]:
         yield Consequence(Effect.IN_PLACE, rules)
 
 
+def _interface_endpoint(before: Settings, after: Settings) -> Iterator[Consequence]:
+    was, now = (settings.private_link.interface_endpoint_id for settings in (before, after))
+    if was is None:
+        yield Consequence(
+            Effect.DELETED,
+            "the stack's own interface endpoint: connections through it end, and callers come "
+            "through the other one from then on",
+        )
+    elif now is None:
+        yield Consequence(Effect.NEW, "an interface endpoint of the stack's own")
+    else:
+        yield Consequence(
+            Effect.REPLACED, f"{was} by {now}: other zonal URLs, and {was} is no longer served"
+        )
+
+
+def _security_group(before: Settings, after: Settings) -> Iterator[Consequence]:
+    was, now = (settings.private_link.security_group_id for settings in (before, after))
+    if was is None:
+        yield Consequence(Effect.NEW, f"the rules of {now}")
+    else:
+        text = f"the stack's rules of {was}: callers can no longer connect through that group"
+        yield Consequence(Effect.DELETED, text)
+
+
+def _streaming(before: Settings, after: Settings) -> Iterator[Consequence]:
+    text = "the rules of the security group, and the interface endpoint's policy"
+    if after.private_link.bidirectional_streaming:
+        yield Consequence(Effect.IN_PLACE, text)
+    else:
+        yield Consequence(Effect.DELETED, f"{text}: callers that stream both ways fail")
+
+
 def _owner(before: Settings, after: Settings) -> Iterator[Consequence]:
     text = "whose subnets the models' roles name, and who opens groups"
     yield Consequence(Effect.IN_PLACE, text)
@@ -255,22 +288,15 @@ SHARED_FIELDS: Mapping[str, _Shared] = {
     "network.s3_prefix_list": _in_place("the rules of the models' security group"),
     "network.narrow_s3": _in_place("the S3 endpoint's policy"),
     "network.s3_buckets": _in_place("the S3 endpoint's policy"),
-    "private_link.interface_endpoint_id": _part(
-        lambda settings: settings.private_link.interface_endpoint_id is None,
-        new="an interface endpoint of the stack's own",
-        gone="the stack's own interface endpoint: connections through it end, and callers come "
-        "through the other one from then on",
-    ),
-    "private_link.security_group_id": _in_place("the rules move to the other security group"),
+    "private_link.interface_endpoint_id": _interface_endpoint,
+    "private_link.security_group_id": _security_group,
     "private_link.allow_cidrs": _callers,
     "private_link.hosted_zone_vpc_ids": _hosted_zone,
     "private_link.fips": _always(
         Effect.REPLACED, f"{NEW_LINK}; callers need the other name of the service"
     ),
     "private_link.private_dns": _private_dns,
-    "private_link.bidirectional_streaming": _in_place(
-        "the rules of the security group, and the interface endpoint's policy"
-    ),
+    "private_link.bidirectional_streaming": _streaming,
     "private_link.endpoint_policy": _POLICY,
     "private_link.narrow_policy": _POLICY,
     "private_link.openai": _POLICY,
