@@ -54,6 +54,22 @@ def test_a_file_of_too_many_lines_is_refused_before_they_are_parted(
     assert "the most" in caught.value.got
 
 
+WIDE = ",".join(f"c{number}" for number in range(MOST // 2))
+
+
+@pytest.mark.parametrize("head", [WIDE, f"#\n\n{WIDE}", f'"x\n",{WIDE}'])
+@pytest.mark.parametrize("name", ["prices", "tokens", "recording"])
+def test_a_wide_head_over_many_lines_is_refused(name: str, head: str, tmp_path: Path) -> None:
+    """A few kilobytes, of which a reader would make a cell for each column of each line."""
+    code, reader, _ = READERS[name]
+    file = tmp_path / "file.csv"
+    file.write_text(f"{head}\n" + "1\n" * (MOST // 2))
+    with pytest.raises(ConfigurationError) as caught:
+        reader(file)
+    assert caught.value.code == code
+    assert "cells, where" in caught.value.got
+
+
 def test_a_file_of_as_many_lines_is_read(tmp_path: Path) -> None:
     file = tmp_path / "file.jsonl"
     file.write_text("1\r\n" * MOST, newline="")

@@ -11,6 +11,8 @@ kind is that of each entry, and ``object`` is anything.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 from collections import Counter
@@ -78,19 +80,30 @@ def text_of(path: str | Path, unreadable: ErrorRule) -> str:
 
 def check_lines(text: str | bytes) -> None:
     """Refuse in words, as ``ValueError``, a file of more lines than memory is to hold."""
-    if isinstance(text, bytes):
-        lines = text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
-    else:
-        lines = sum(map(text.count, _LINE_ENDS)) - text.count("\r\n")
+    lines = _line_count(text)
     if lines > MOST_LINES:
         raise ValueError(f"{lines:,} lines, where {MOST_LINES:,} are the most")
 
 
+def _line_count(text: str | bytes) -> int:
+    if isinstance(text, bytes):
+        return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+    return sum(map(text.count, _LINE_ENDS)) - text.count("\r\n")
+
+
 def check_csv(text: str) -> None:
-    """The same of CSV, and of its cells, which may all be in one line."""
+    """The same of CSV, and of its cells, which may all be in one line.
+
+    A reader makes a cell for each column of the first row in every row.
+    """
     check_lines(text)
     if text.count(",") > 2 * MOST_LINES:
         raise ValueError(f"{text.count(','):,} commas, where {2 * MOST_LINES:,} are the most")
+    rows = csv.reader(line for line in io.StringIO(text) if not line.startswith("#"))
+    columns = next(filter(None, rows), [])
+    cells = len(columns) * (_line_count(text) + 1)
+    if cells > 4 * MOST_LINES:
+        raise ValueError(f"{cells:,} cells, where {4 * MOST_LINES:,} are the most")
 
 
 def json_value(text: str | bytes, kind: Any = object) -> Any:

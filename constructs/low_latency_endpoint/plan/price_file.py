@@ -90,7 +90,8 @@ def parse_price_file(text: str, where: str = "") -> dict[str, Price]:
         check_csv(text)
         lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
         reader = csv.DictReader(lines, strict=True)
-        columns, rows = tuple(reader.fieldnames or ()), list(reader)
+        columns = tuple(reader.fieldnames or ())
+        rows = list(reader) if columns == _COLUMNS else []  # each row has a place for each column
     except (ValueError, csv.Error) as problem:
         raise PRICE_FILE.error(got=str(problem), allowed=", ".join(_COLUMNS), where=where) from None
     if columns != _COLUMNS:
