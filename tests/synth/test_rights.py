@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
+import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
 from low_latency_endpoint import CoreDump, DataCapture
+from low_latency_endpoint.plan.rights import literal, reading
 
 from .conftest import by_action
 from .iam_decisions import ACCOUNT, allows, text
@@ -38,6 +41,32 @@ def test_nothing_may_be_written_by_default(actions):
 def test_data_capture_may_write_to_its_destination_only(actions):
     statement = actions(data_capture=DataCapture(s3="s3://captured/sentiment"))["s3:PutObject"]
     assert json.dumps(statement["Resource"]).count("s3:::captured/sentiment/*") == 1
+
+
+KEYS = ("*.tar.gz", "*/", "a?b/", "${*}m.tar.gz", "a$b", "v?${aws:username}/m*.tar.gz")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_letter_of_an_s3_key_is_no_wildcard_of_a_policy(key):
+    """S3 takes these letters as they are, and a policy would let the model read all of a bucket."""
+    statements = reading("arn:aws:s3:::models", key)
+    granted = [statement["Resource"] for statement in statements]
+    granted += [statement["Condition"]["StringLike"]["s3:prefix"] for statement in statements[1:]]
+    for resource in granted:
+        stated = resource.removesuffix("*") if key.endswith("/") else resource
+        letters = re.sub(r"\$\{([*?$])\}", "", stated)
+        assert not set("*?$") & set(letters)
+    assert re.sub(r"\$\{([*?$])\}", r"\1", granted[0]).startswith(f"arn:aws:s3:::models/{key}")
+
+
+def test_a_token_in_an_s3_key_stays():
+    token = cdk.Token.as_string({"Ref": "Version"})
+    assert literal(f"a*/{token}/m?") == f"a${{*}}/{token}/m${{?}}"
+
+
+def test_what_is_written_below_a_prefix_has_no_wildcard_of_it(actions):
+    statement = actions(data_capture=DataCapture(s3="s3://captured/a*"))["s3:PutObject"]
+    assert "s3:::captured/a${*}/*" in json.dumps(statement["Resource"])
 
 
 def test_core_dumps_may_be_written_to_their_bucket(actions):

@@ -7,12 +7,15 @@ plan by what they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError, rule
 from ..facts.limit_kinds import Range
 from .stack_limits import generated_name_length
+
+_TOKEN_OR_WILDCARD = re.compile(r"(?P<token>\$\{Token\[[^\]]*\]\})|[*?$]")
 
 
 def allow(
@@ -166,8 +169,18 @@ def making_interfaces(
     ]
 
 
+def literal(key: str) -> str:
+    """Return an S3 key as a policy names it, in which ``*``, ``?`` and ``$`` are letters.
+
+    CDK's tokens stay. See
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html#policy-vars-specialchars
+    """
+    return _TOKEN_OR_WILDCARD.sub(lambda found: found["token"] or f"${{{found[0]}}}", key)
+
+
 def reading(bucket: str, key: str) -> list[dict[str, Any]]:
     """Read one object, or with a key that is empty or ends with a slash all below it."""
+    key = literal(key)
     if key and not key.endswith("/"):
         return [allow(["s3:GetObject"], f"{bucket}/{key}")]
     return [

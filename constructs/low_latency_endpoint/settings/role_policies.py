@@ -35,6 +35,7 @@ from ..plan.rights import (
     hosting,
     hosting_on_stated_role,
     keys_apart,
+    literal,
     looking_at_endpoint,
     looking_at_interfaces,
     looking_at_stack,
@@ -389,7 +390,7 @@ def _granted(settings: Settings, key: str, *, dumps: bool) -> Iterator[Statement
         yield encrypting_volumes(volumes)
     for stated in (endpoint.data_capture, endpoint.core_dump if dumps else None):
         if stated:
-            objects = f"{_BUCKET.format(stated.s3.removeprefix('s3://').rstrip('/'))}/*"
+            objects = f"{_BUCKET.format(literal(stated.s3.removeprefix('s3://').rstrip('/')))}/*"
             encrypts = stated.kms_key_arn or guarding
             yield [
                 allow(["s3:PutObject"], objects),

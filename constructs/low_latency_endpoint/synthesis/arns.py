@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from constructs import Construct, IConstruct
 
-from ..plan.rights import Own
+from ..plan.rights import Own, literal
 from .annotations import warn
 from .launched_names import LaunchedName
 from .template_values import is_token, masked, pseudo_parameters
@@ -55,7 +55,7 @@ def written_objects(uri: str) -> str | None:
     if location is None:
         return None
     bucket, prefix = location
-    return f"{bucket_arn(bucket)}/{prefix.rstrip('/')}{'/' if prefix else ''}*"
+    return f"{bucket_arn(bucket)}/{literal(prefix.rstrip('/'))}{'/' if prefix else ''}*"
 
 
 def key_by_arn(scope: Construct, id: str, arn: str | None) -> kms.IKey | None:
