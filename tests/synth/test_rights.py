@@ -11,7 +11,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
-from low_latency_endpoint import CoreDump, DataCapture
+from low_latency_endpoint import ContainerImage, CoreDump, DataCapture
 from low_latency_endpoint.plan.rights import literal, reading
 
 from .conftest import by_action
@@ -57,6 +57,12 @@ def test_a_letter_of_an_s3_key_is_no_wildcard_of_a_policy(key):
         letters = re.sub(r"\$\{([*?$])\}", "", stated)
         assert not set("*?$") & set(letters)
     assert re.sub(r"\$\{([*?$])\}", r"\1", granted[0]).startswith(f"arn:aws:s3:::models/{key}")
+
+
+def test_a_letter_of_a_repository_is_no_wildcard_either(new_stack):
+    image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/*:x")
+    _, (statement,) = image.bind(new_stack())
+    assert statement["Resource"].endswith(":repository/${*}")
 
 
 def test_a_token_in_an_s3_key_stays():

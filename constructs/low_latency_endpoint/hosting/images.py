@@ -19,7 +19,7 @@ from ..facts.images import (
 )
 from ..facts.limits import ACCOUNT, IMAGE_URI
 from ..options.argument_kinds import checked_arguments
-from ..plan.rights import allow, pulling
+from ..plan.rights import allow, literal, pulling
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import path_of, stack_of
 from ..synthesis.template_values import check, is_token, masked, pseudo_parameters
@@ -197,7 +197,8 @@ class _UriImage(ContainerImage):
                 )
             return self.uri, []
         account, region, repository = registry
-        arn = f"arn:{pseudo_parameters()[0]}:ecr:{region}:{account}:repository/{repository}"
+        name = literal(repository)
+        arn = f"arn:{pseudo_parameters()[0]}:ecr:{region}:{account}:repository/{name}"
         return self.uri, pulling(arn)
 
 

@@ -359,7 +359,7 @@ def _image(settings: Settings, image: ImageSettings) -> Iterator[Statement]:
             yield allow(["lambda:InvokeFunction"], image.credentials_function_arn)
     elif found := _OF_ECR.fullmatch(str(image.uri)):
         arn = f"arn:{own.partition}:ecr:{found['region']}:{found['account']}:repository/"
-        yield from pulling(arn + found["repository"])
+        yield from pulling(arn + literal(found["repository"]))
 
 
 def _data(data: ModelDataSettings) -> Iterator[Statement]:
