@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import example, given
@@ -379,6 +380,28 @@ def test_whatever_a_config_says_there_is_an_answer_or_a_coded_refusal(
             serving_container(replace(published.QWEN3_8B, config=kept), name)
         except ConfigurationError as refusal:
             assert refusal.code in {"LLE353", "LLE354", "LLE355", "LLE390"}  # noqa: PT017
+
+
+_COUNTS = (
+    *("hidden_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "head_dim"),
+    *("max_position_embeddings", "sliding_window", "attention_chunk_size"),
+)
+_SIZES = (1, 3, 5000, 10**15, 10**400)
+
+
+@pytest.mark.parametrize(
+    "model", [published.QWEN3_8B, published.GPT_OSS_20B], ids=["full", "windows"]
+)
+def test_sizes_that_cannot_be_have_an_answer_or_a_coded_refusal(model: PinnedModel) -> None:
+    config = {key: value for key, value in model.config.items() if key != "head_dim"}
+    for key, size in product(_COUNTS, _SIZES):
+        for name in ("ml.p5en.48xlarge", "ml.g6.12xlarge", "ml.m7i.12xlarge"):
+            try:
+                fit = model_fit(replace(model, config={**config, key: size}), name)
+            except ConfigurationError as refusal:
+                assert refusal.code in {"LLE354", "LLE355"}  # noqa: PT017
+            else:
+                assert fit.requests_of(1) != 0
 
 
 def test_fitting_types_hold_the_model_and_are_of_the_kind_asked_for() -> None:

@@ -115,7 +115,8 @@ def attention(config: Mapping[str, Any]) -> Attention | None:
     if not layers or not heads or not hidden:
         return None
     windowed = _windowed(config, layers)
-    if windowed is None:
+    head_dim = count_of(config, "head_dim") or hidden // heads
+    if windowed is None or not head_dim:  # a head of no number: a config of no model
         return None
     window_layers, window = windowed
     return Attention(
@@ -124,7 +125,7 @@ def attention(config: Mapping[str, Any]) -> Attention | None:
         window=window,
         heads=heads,
         key_value_heads=count_of(config, "num_key_value_heads") or heads,
-        head_dim=count_of(config, "head_dim") or hidden // heads,
+        head_dim=head_dim,
     )
 
 
