@@ -36,7 +36,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Demo, tests and benchmarks may never reach a real account: no AWS_* variable of the caller's
 # reaches them, and the SDK's configuration files are out of sight.
 OFFLINE := env $(foreach name,$(filter AWS_%,$(.VARIABLES)),-u $(name)) \
-	AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_METADATA_DISABLED=true
+	AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_METADATA_DISABLED=true \
+	BOTO_CONFIG=/dev/null
 
 .PHONY: help
 help:  ## List the targets

@@ -32,6 +32,7 @@ os.environ.update(
     AWS_CONFIG_FILE=os.devnull,
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
     AWS_EC2_METADATA_DISABLED="true",
+    BOTO_CONFIG=os.devnull,  # in place of /etc/boto.cfg and ~/.boto, which botocore still reads
 )
 # Nobody starts EC2 instances: moto need not make its images anew for each local AWS.
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
