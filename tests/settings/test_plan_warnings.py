@@ -7,11 +7,13 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import explain_variants, load_settings
+from tests.pinned_models import QWEN, written_lock
 
 VALUE = "x7Kq2mP9vL4sT8wZ1nB6"
 SETTINGS = """
@@ -56,6 +58,28 @@ def test_a_secret_in_a_build_argument_stays_in_the_image(write, tmp_path):
     (tmp_path / "image" / "Dockerfile").write_text("FROM scratch\n", encoding="utf-8")
     path = write(image=f"{{asset: image, build_args: {{HF_TOKEN: {VALUE}}}}}")
     assert "secret-in-environment:HF_TOKEN" in ids(path)
+
+
+@pytest.mark.parametrize("variant", [None, "variants", "shadow"])
+def test_a_secret_in_the_environment_of_a_model_of_the_hub(tmp_path, variant):
+    written_lock(tmp_path, QWEN)
+    plain = {"model": QWEN.model}
+    secret = {**plain, "environment": {"MY_PASSWORD": VALUE, "MAX_TOKENS": 512}}
+    further = {
+        "variants": {"variants": {"b": {"weight": 1, "hugging_face": secret}}},
+        "shadow": {"shadow": {"name": "b", "share": 0.5, "hugging_face": secret}},
+    }
+    endpoint = {
+        "hugging_face": plain if variant else secret,
+        "instance_type": "ml.g6.2xlarge",
+        "latency": {"ttft_p95": "1s"},
+        "tokens": {"input": 512, "output": 128},
+        **further.get(variant, {}),
+    }
+    zones = {"ids": ["use1-az1", "use1-az2"]}
+    path = tmp_path / "endpoint.yaml"
+    path.write_text(yaml.safe_dump({"client_zones": zones, "endpoints": {"chat": endpoint}}))
+    assert [each for each in ids(path) if "secret" in each] == ["secret-in-environment:MY_PASSWORD"]
 
 
 def test_alarms_without_a_topic(write):

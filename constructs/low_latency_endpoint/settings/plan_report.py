@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..errors.frozen import dataclass
@@ -32,6 +33,7 @@ from .stack import Settings, region_of
 from .stack_parts import instances_in_update, variant_cost, watching_alarms
 from .variant_plans import (
     PlannedVariant,
+    hub_models,
     plan_endpoint,
     planned_variants,
     stated_limits,
@@ -226,10 +228,13 @@ def _lacks_metrics_of_sglang(endpoint: EndpointSettings, plan: Plan) -> bool:
 def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Iterator[PlanWarning]:
     """Warnings that the constructs' plan omits because the construct itself adds them."""
     containers = [container for _, container in all_containers(endpoint)]
-    for container in containers:
-        for name, value in {**container.environment, **container.image.build_args}.items():
-            if (text := secret_warning(name, value)) is not None:
-                yield PlanWarning(f"secret-in-environment:{name}", text)
+    variables: list[Mapping[str, str]] = [
+        {**each.environment, **each.image.build_args} for each in containers
+    ]
+    variables += [model.environment for model in hub_models(endpoint)]
+    for name, value in chain.from_iterable(each.items() for each in variables):
+        if (text := secret_warning(name, value)) is not None:
+            yield PlanWarning(f"secret-in-environment:{name}", text)
     stated = endpoint.alarms.tokens != TokenAlarmOptions()
     if stated and plan.request.server_of_metrics is None:
         yield PlanWarning("no-token-alarms", NO_TOKEN_ALARMS)
