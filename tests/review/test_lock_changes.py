@@ -81,7 +81,10 @@ def test_files_that_run_code_are_a_warning(changed: Any) -> None:
     )
 
 
-CARRIERS = ("code/requirements.txt", "a.whl", "m.joblib", "m.h5", "serving.properties", "k.so")
+CARRIERS = (
+    *("code/requirements.txt", "a.whl", "m.joblib", "m.h5", "serving.properties", "k.so"),
+    *("saved_model.pb", "x.npy", "x.npz", "chat_template.jinja", "model.plan", "M.PY", "m.PT"),
+)
 
 
 @pytest.mark.parametrize("path", CARRIERS)
@@ -108,6 +111,56 @@ def test_another_host_of_the_hub_is_a_warning(check: Check, checkout: Checkout) 
     (checkout.folder / "endpoint.yaml").write_text(text, encoding="utf-8")
     answer = check("main", "--fail-on=new-warning")
     assert (answer.code, "token of the Hub goes to another host" in answer.out) == (1, True)
+
+
+def test_the_usual_host_of_the_hub_is_no_warning(check: Check, checkout: Checkout) -> None:
+    own = "containers: [{image: {ecr: {repository: chat}}, data: {s3: s3://bucket/m.tar.gz}}]"
+    text = SETTINGS.replace("hugging_face: {model: Qwen/Qwen3-8B}", own)
+    checkout.commit({"endpoint.yaml": text, "models.lock.yaml": lock_text([QWEN])})
+    (checkout.folder / "endpoint.yaml").write_text(SETTINGS, encoding="utf-8")
+    assert "token of the Hub" not in check("main", "--fail-on=new-warning").out
+
+
+OWN = replace(
+    QWEN,
+    files=(*QWEN.files, CODE),
+    config={**QWEN.config, "auto_map": {"AutoModelForCausalLM": "modeling_evil.X"}},
+)
+_SWITCH_ON = "environment: {SM_VLLM_TRUST_REMOTE_CODE: 'true'}"
+OFF_AND_ON = {
+    "the setting": ("", ", trust_remote_code: false", ", trust_remote_code: true"),
+    "the server's variable": (
+        *("", ", trust_remote_code: false"),
+        f", trust_remote_code: false, {_SWITCH_ON}",
+    ),
+    "of a variant": (
+        "    variants: {b: {weight: 1, hugging_face: {model: Qwen/Qwen3-8B, "
+        "trust_remote_code: false}}}\n",
+        *(", trust_remote_code: false", ", trust_remote_code: true"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OFF_AND_ON)
+def test_code_that_begins_to_run_is_a_warning(check: Check, checkout: Checkout, case: str) -> None:
+    further, off, on = OFF_AND_ON[case]
+    text = SETTINGS.replace("Qwen3-8B}", f"Qwen3-8B{off}}}") + further
+    checkout.commit({"endpoint.yaml": text, "models.lock.yaml": lock_text([OWN])})
+    front, _, end = text.rpartition(off)
+    (checkout.folder / "endpoint.yaml").write_text(f"{front}{on}{end}", encoding="utf-8")
+    verdict = json.loads(check("main", "--fail-on=new-warning", "--json").out)["verdict"]
+    texts = [because["what"] for because in verdict["because"]]
+    said = "the server begins to run the code of Qwen/Qwen3-8B: modeling_evil.py"
+    assert any(text.endswith(said) for text in texts), verdict
+
+
+def test_a_new_auto_map_begins_to_run_code(changed: Any, checkout: Checkout) -> None:
+    """Of a model whose files were there, and which was trusted when nothing asked for them."""
+    trusted = SETTINGS.replace("Qwen3-8B}", "Qwen3-8B, trust_remote_code: true}")
+    former = replace(QWEN, files=OWN.files)
+    checkout.commit({"endpoint.yaml": trusted, "models.lock.yaml": lock_text([former])})
+    _, verdict = changed(OWN)
+    assert "begins to run the code" in verdict["because"][0]["what"]
 
 
 def test_another_licence_is_a_warning(changed: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors.findings import Place
 from ...facts.token_values import is_token
+from ...hugging_face import HUB
 from ...hugging_face.hub_options import HuggingFaceSettings
 from ...hugging_face.lock_file import pinned_model
 from ...options.option import CONFIGURATION, MODEL, NAME, STAGING, VARIANT, Effect, Options, Touched
@@ -22,7 +23,7 @@ from ..endpoint import (
     further_variants,
 )
 from ..stack import Settings
-from ..variant_plans import has_own_model, planned_variants
+from ..variant_plans import has_own_model, hub_models, planned_variants, served_containers
 from .claims import has_endpoint_name
 from .endpoint_fields import (
     PLANNED,
@@ -41,9 +42,12 @@ from .shared_fields import subnets
 
 _CODE = (
     *(".py", ".pyc", ".so", ".whl", ".egg", ".jar", ".sh", ".joblib", ".dill", ".mar"),
-    *(".h5", ".keras", "requirements.txt", "serving.properties"),
+    *(".h5", ".keras", ".pb", ".npy", ".npz", ".plan", ".engine", ".nemo", ".jinja"),
+    *("requirements.txt", "serving.properties"),
 )
-"""Ends of files' names: code, archives of code, what is installed or names code to run."""
+"""Ends of files' names: code, archives of code, graphs and templates that are run, arrays that may
+be pickled, what is installed or names code to run."""
+_SWITCH = "TRUST_REMOTE_CODE"  # how a server's variable ends that has a model's own code run
 _MOST_NAMES = 5  # of files; a comment has other things to say too
 _SHORT = 12  # digits of a commit
 _PINNED_ALIKE = Consequence(Effect.NOTHING, "the model is pinned as before")
@@ -59,22 +63,24 @@ def lock_consequences(
 
 
 def lock_warnings(before: EndpointSettings, after: EndpointSettings) -> Iterator[str]:
-    """What a reviewer must look at: files that can run code, another licence, another Hub."""
-    there = _pinned(before)
+    """What a reviewer must look at: files that can run code, code that now runs, another licence."""
+    there, ran, runs = _pinned(before), _own_code(before), _own_code(after)
     for place, new in _pinned(after).items():
         old = there.get(place)
         known = set(old.files) if old and old.model == new.model else set()
         risky = [file.path for file in new.files if file not in known and _runs(file)]
         if risky:
             yield f"{new.model} gets files that run code when they are loaded: {_names(risky)}"
+        if runs[place] and not ran.get(place):
+            yield f"the server begins to run the code of {new.model}: {_names(runs[place])}"
         if old and old.model == new.model and old.license != new.license:
             yield f"another licence of {new.model} in the lock file: {_licences(old, new)}"
 
 
 def hub_warnings(before: EndpointSettings, after: EndpointSettings) -> Iterator[str]:
     """Another host than before, which gets the token of the Hub."""
-    former = {group.hub_endpoint for group in _hub_groups(before)}
-    for group in _hub_groups(after):
+    former = {group.hub_endpoint for group in hub_models(before)} or {HUB}
+    for group in hub_models(after):
         if group.hub_endpoint not in former:
             yield f"the token of the Hub goes to another host: {group.hub_endpoint}"
 
@@ -160,15 +166,22 @@ def _pinned(endpoint: EndpointSettings) -> dict[str, PinnedModel]:
     return {name: pinned_model(each.lock, each.model) for name, each in stated.items() if each}
 
 
-def _hub_groups(endpoint: EndpointSettings) -> list[HuggingFaceSettings]:
-    """The models of the Hub of an endpoint's variants."""
-    groups = [variant.settings.hugging_face for variant in further_variants(endpoint)]
-    return [group for group in (endpoint.hugging_face, *groups) if group is not None]
+def _own_code(endpoint: EndpointSettings) -> dict[str, list[str]]:
+    """The code beside the weights that is run, as the environment says; by variant as in _pinned."""
+    stated = {"": None} | {each.name: each.settings for each in further_variants(endpoint)}
+    found = {}
+    for name, pinned in _pinned(endpoint).items():
+        variables = served_containers(endpoint, stated[name])[0].environment
+        switches = [value for key, value in variables.items() if key.endswith(_SWITCH)]
+        runs = any(value.lower() in ("true", "1") for value in switches)
+        found[name] = [file.path for file in pinned.files if runs and file.path.endswith(".py")]
+    return found
 
 
 def _runs(file: PinnedFile) -> bool:
     """Whether loading the file, or what serves it, can run code that the file carries."""
-    return file.is_pickle or file.path.endswith(_CODE)
+    lowered = file._replace(path=file.path.lower())
+    return lowered.is_pickle or lowered.path.endswith(_CODE)
 
 
 def _changes(old: PinnedModel, new: PinnedModel) -> Iterator[Consequence]:
