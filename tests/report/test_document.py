@@ -109,6 +109,17 @@ def test_a_comment_is_cut_between_lines_and_says_so() -> None:
     assert 0 <= missing - (1000 - text.count("| xxx")) < 5  # and what stood below the table
 
 
+@pytest.mark.parametrize("foreign", ["@", "x", "\u202e", "a b ", "`@`", "<"])
+def test_the_verdict_stays_whatever_is_cut(foreign: str) -> None:
+    long = foreign * 20_000
+    parts = [Sentence("The check fails."), Listed([Row("mistakes", long)] * 20)]
+    shown = Document(f"plan {long}", parts, f"under {long}", f"Mistakes in {long}", "bad")
+    text = as_markdown(shown)
+    assert len(text) <= MOST_CHARACTERS
+    for said in ("**plan ", ": under ", "**:x: Mistakes in ", "The check fails", "Cut to what"):
+        assert said in text
+
+
 @pytest.mark.parametrize("kind", get_args(Part), ids=lambda kind: kind.__name__)
 def test_each_back_end_draws_each_kind_of_part(kind: type) -> None:
     shown = Document("subject", [PARTS[kind]])

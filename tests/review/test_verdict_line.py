@@ -129,3 +129,14 @@ def test_a_fault_of_ours_is_no_failed_check(
     assert (answer.code, answer.out) == (2, "")
     assert "RecursionError: too deep" in answer.err
     assert "A fault of low-latency" in answer.err
+
+
+def test_files_with_long_paths_leave_room_for_the_verdict(check: Check, checkout: Checkout) -> None:
+    folder = "/".join(["endpoints", *["@" * 248] * 15])
+    checkout.commit({f"{folder}/{number}.yaml": "stack_name: [" for number in range(3)})
+    answer = check("HEAD~1...HEAD", "--settings=endpoints/**/*.yaml", "--fail-on=refused")
+    first = next(line for line in answer.out.splitlines() if line.startswith("**:x:"))
+    assert answer.code == 1
+    assert re.findall(r"/(\d)\.yaml", first) == ["0", "1", "2"]
+    assert first.endswith(": nothing of it can be deployed**")
+    assert "The check fails" in answer.out

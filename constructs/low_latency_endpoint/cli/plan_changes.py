@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _ONE_LINE = 58  # characters of a setting and its two values that stand on one line
 _MOST_SHOWN = 10  # differences that a page and a comment do not fold
 _MOST_NAMED = 3  # files, in the verdict
+_LONGEST_PATH = 200  # characters of each
 _TONES: dict[Effect, Tone] = {
     Effect.REFUSED: "bad",
     Effect.DELETED: "bad",
@@ -287,7 +288,7 @@ def _measures(review: FileReview) -> Iterator[Part]:
 
 def _worst(reviews: Sequence[FileReview]) -> tuple[str, Tone]:
     """The worst thing that happens, in a line."""
-    if wrong := [file_review.path for file_review in reviews if file_review.problems]:
+    if wrong := [_named(file_review.path) for file_review in reviews if file_review.problems]:
         more = f" and {len(wrong) - _MOST_NAMED:,} more" * (len(wrong) > _MOST_NAMED)
         names = f"{', '.join(wrong[:_MOST_NAMED])}{more}"
         return f"Mistakes in {names}: nothing of it can be deployed", "bad"
@@ -296,7 +297,7 @@ def _worst(reviews: Sequence[FileReview]) -> tuple[str, Tone]:
     if worst.effect is Effect.NOTHING:
         return "Nothing that is deployed changes", "good" if tone == "soft" else tone
     if worst.taken:
-        return f"{worst.effect.word}: {worst.path}: {worst.refusal}", tone
+        return f"{worst.effect.word}: {_named(worst.path)}: {worst.refusal}", tone
     if worst.comparison is None:
         return f"{worst.effect.word}: {_without_another(worst)}", tone
     outcomes = worst.comparison.outcomes.items()
@@ -306,6 +307,12 @@ def _worst(reviews: Sequence[FileReview]) -> tuple[str, Tone]:
     of_doubt = [(key, outcome) for key, outcome in those if any(worst.comparison.lowered(key))]
     key, outcome = [*of_doubt, *those][0]
     return f"{outcome.effect.word}: {key}: {outcome.text}", tone
+
+
+def _named(path: str) -> str:
+    """A file as the verdict names it: the beginning and the end of a path that is too long."""
+    half = _LONGEST_PATH // 2
+    return path if len(path) <= _LONGEST_PATH else f"{path[: half - 3]}...{path[-half:]}"
 
 
 def _badness(review: FileReview) -> tuple[int, Effect]:
@@ -323,11 +330,12 @@ def _tone_of(review: FileReview) -> Tone:
 
 def _without_another(review: FileReview) -> str:
     """What becomes of a file that stands alone."""
+    path = _named(review.path)
     if review.is_deleted:
-        return f"{review.path} is deleted; its stack stays until somebody deletes it"
+        return f"{path} is deleted; its stack stays until somebody deletes it"
     if review.before_is_wrong:
-        return f"{review.path} has mistakes before, so nothing is compared"
-    return f"{review.path} is new"
+        return f"{path} has mistakes before, so nothing is compared"
+    return f"{path} is new"
 
 
 def _file_parts(review: FileReview, against: str) -> Iterator[Part]:

@@ -28,6 +28,7 @@ LONGEST_VALUE = 200
 """Characters of one value in a comment."""
 MOST_CHARACTERS = 65_536
 """Of a comment on GitHub; more is refused."""
+_LONGEST_HEAD = 2000  # of each text of the first lines; as Markdown six times as many
 _BEFORE = 100  # of them for a line by which a job finds its comment again, as in action.yml
 _END = 200  # and for what is said of the rest
 _MARKS = {
@@ -42,12 +43,14 @@ _LINKED = re.compile(
 
 
 def as_markdown(document: Document) -> str:
-    """A document for a comment, in which foreign text does nothing."""
+    """A document for a comment, in which foreign text does nothing; the verdict is never cut away."""
     findings = findings_in(document.parts)
-    under = f": {escaped(document.under)}" if document.under else ""
-    lines = [f"**{escaped(document.subject)}**{under}"] if document.subject else []
-    if document.verdict:
-        lines += ["", f"**{_marked(document.verdict, document.tone)}**"]
+    said = (document.subject, document.under, document.verdict)
+    subject, under, verdict = (_shortened(each, _LONGEST_HEAD) for each in said)
+    beside = f": {escaped(under)}" if under else ""
+    lines = [f"**{escaped(subject)}**{beside}"] if subject else []
+    if verdict:
+        lines += ["", f"**{_marked(verdict, document.tone)}**"]
     for part in document.parts:
         for block in filter(None, _of_part(part, findings)):
             goes_on = bool(lines) and block[:2] in ("- ", "| ") and "\n" not in block
@@ -126,9 +129,7 @@ def _marked(text: str, tone: str) -> str:
 
 def code(text: str) -> str:
     """A value as code: GitHub reads no markup, no name and no number of an issue in it."""
-    text = _visible(text)
-    if len(text) > LONGEST_VALUE:
-        text = f"{text[: LONGEST_VALUE - 3]}..."
+    text = _shortened(text, LONGEST_VALUE)
     if not text or "`" in text or text.endswith("\\"):
         return f"<code>{_defused(text)}</code>"
     return "`" + text.replace("|", "\\|") + "`"
@@ -155,6 +156,11 @@ def _defused(text: str) -> str:
     text = _LINKED.sub(lambda found: f"{found[0]}\u200b", text)
     text = html.escape(text, quote=False)
     return "".join(f"&#{ord(each)};" if each in "|*_`@#[]\\~$" else each for each in text)
+
+
+def _shortened(text: str, most: int) -> str:
+    text = _visible(text)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _visible(text: str) -> str:
