@@ -186,6 +186,31 @@ def test_resources_match_field_by_field(pattern: str, resource: str, matches: bo
     assert judge([policy(allow("*", pattern))], on=resource).allowed is matches
 
 
+MANY = "*a" * 100 + "b"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("end", ["", "b"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        allow(f"s3:{MANY}"),
+        allow("*", f"arn:aws:s3:::{MANY}"),
+        allow("*", f"arn:aws:s3:::${{first}}{MANY}"),
+        allow(Condition={"StringLike": {"text": MANY}}),
+        allow(Condition={"StringLike": {"text": f"${{first}}{MANY}"}}),
+        allow(Condition={"ArnLike": {"arn": f"arn:aws:s3:::{MANY}"}}),
+    ],
+)
+def test_many_stars_take_no_time(statement: dict[str, Any], end: str) -> None:
+    """Python's regular expressions take the length to the power of the stars."""
+    text = "a" * 2000 + end
+    resource = f"arn:aws:s3:::{text}"
+    context = {"text": text, "arn": resource, "first": "a"}
+    asked = {"action": f"s3:{text}", "on": resource, "context": context}
+    assert judge([policy(statement)], **asked).allowed is bool(end)
+
+
 def test_not_action_with_allow_is_everything_else() -> None:
     # IAM user guide, "NotAction": all of S3 but the deletion of a bucket.
     but_iam = policy({"NotAction": "iam:*", "Resource": "*"})

@@ -24,11 +24,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ..wildcards import ANY, NO_COLON, ONE, SEGMENT, matches
+
 Context = Mapping[str, "str | tuple[str, ...]"]
 """What a request brings, by condition key in lower case; several values are a tuple."""
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_NEVER = re.compile(r"(?!)")
 
 
 class NotJudged(Exception):
@@ -38,48 +39,56 @@ class NotJudged(Exception):
 # ------------------------------------------------------------------------------- patterns
 
 
-@functools.lru_cache(8192)
-def _wildcards(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Compile `*` and `?`, which stop at nothing."""
-    parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in text)
-    return re.compile("".join(parts), flags | re.DOTALL)
-
-
-@functools.lru_cache(8192)
-def _segments(text: str) -> re.Pattern[str]:
-    """Compile `*` and `?` that stop at a colon, but a `*` that ends what stands between two."""
-    escaped = re.escape(text).replace(r"\?", "[^:]")
-    return re.compile(re.sub(r"\\\*(?!:|\Z)", "[^:]*", escaped).replace(r"\*", ".*"), re.DOTALL)
-
-
-@functools.lru_cache(8192)
-def _literally(text: str) -> re.Pattern[str]:
-    return re.compile(re.escape(text), re.DOTALL)
+_PART = re.compile(r"\$\{[^}]*\}|.", re.DOTALL)
 
 
 def is_like(pattern: str, value: str, *, ignore_case: bool = False) -> bool:
-    return bool(_wildcards(pattern, re.IGNORECASE if ignore_case else 0).fullmatch(value))
+    if ignore_case:
+        pattern, value = pattern.lower(), value.lower()
+    return matches(tuple({"*": ANY, "?": ONE}.get(letter, letter) for letter in pattern), value)
 
 
-def _value(variable: re.Match[str], context: Context) -> str | None:
-    """Give what a variable stands for; None when it has no value, or several."""
-    key, _, default = (part.strip() for part in variable[1].partition(","))
+def _value(variable: str, context: Context) -> str | None:
+    """Give what `${variable}` stands for; None when it has no value, or several."""
+    key, _, default = (part.strip() for part in variable[2:-1].partition(","))
     value = key if key in ("*", "?", "$") else context.get(key.lower(), default.strip("'"))
     return None if not value or isinstance(value, tuple) else value
 
 
-def _compiled(
-    text: str, context: Context, read: Callable[[str], re.Pattern[str]] = _wildcards
-) -> re.Pattern[str]:
-    """Compile a value, its variables filled in as letters; a missing one matches nothing."""
+def _filled(text: str, context: Context) -> str | None:
+    """Fill in the variables of a text; None, which equals nothing, when one has no value."""
+    values = {found[0]: _value(found[0], context) for found in _VARIABLE.finditer(text)}
+    if None in values.values():
+        return None
+    return _VARIABLE.sub(lambda found: values[found[0]] or "", text)
+
+
+@functools.lru_cache(8192)
+def _parts(text: str, *, segments: bool) -> tuple[str, ...]:
+    """Take a pattern apart into wildcards, letters and variables.
+
+    Of segments, `*` and `?` stop at a colon, but not a `*` that ends what stands between two.
+    """
+    wildcards = {"*": SEGMENT, "?": NO_COLON} if segments else {"*": ANY, "?": ONE}
+    parts = [wildcards.get(found, found) for found in _PART.findall(text)]
+    for number, following in enumerate([*parts[1:], ":"][: len(parts)]):
+        if parts[number] == SEGMENT and following == ":":
+            parts[number] = ANY
+    return tuple(parts)
+
+
+def _is_like(text: str, value: str, context: Context, *, segments: bool = False) -> bool:
+    """Match a value; a variable's value is letters, and a missing one matches nothing."""
+    parts = _parts(text, segments=segments)
     if "${" not in text:
-        return read(text)
-    values = [_value(found, context) for found in _VARIABLE.finditer(text)]
-    if None in values:
-        return _NEVER
-    filled = (re.escape(str(value)) for value in values)
-    pattern = read(_VARIABLE.sub("\0", text)).pattern
-    return re.compile(re.sub("\0", lambda _: next(filled), pattern), re.DOTALL)
+        return matches(parts, value)
+    filled: list[str] = []
+    for part in parts:
+        letters = _value(part, context) if part.startswith("${") else (part,)
+        if letters is None:
+            return False
+        filled += letters
+    return matches(tuple(filled), value)
 
 
 def _without_variables(text: str) -> str:
@@ -93,13 +102,11 @@ def fields_of(pattern: str) -> list[str]:
     return [field.replace("\0", ":") for field in hidden.split(":", 5)]
 
 
-def arn_matches(
-    pattern: str, arn: str, context: Context, read: Callable[[str], re.Pattern[str]] = _wildcards
-) -> bool:
+def arn_matches(pattern: str, arn: str, context: Context, *, segments: bool = False) -> bool:
     """Match an ARN field by field; one without six of them matches nothing."""
     fields, values = fields_of(pattern), arn.split(":", 5)
     return len(fields) == len(values) == 6 and all(
-        _compiled(field, context, read).fullmatch(value)
+        _is_like(field, value, context, segments=segments)
         for field, value in zip(fields, values, strict=True)
     )
 
@@ -143,13 +150,11 @@ _ORDERS: dict[str, _Order] = {
     "GreaterThanEquals": lambda given, wanted: given >= wanted,
 }
 _TESTS: dict[str, _Test] = {
-    "StringEquals": lambda wanted, given, context: bool(
-        _compiled(wanted, context, _literally).fullmatch(given)
+    "StringEquals": lambda wanted, given, context: _filled(wanted, context) == given,
+    "StringEqualsIgnoreCase": lambda wanted, given, context: (
+        (text := _filled(wanted, context)) is not None and text.lower() == given.lower()
     ),
-    "StringEqualsIgnoreCase": lambda wanted, given, context: bool(
-        re.fullmatch(_compiled(wanted, context, _literally).pattern, given, re.IGNORECASE)
-    ),
-    "StringLike": lambda wanted, given, context: bool(_compiled(wanted, context).fullmatch(given)),
+    "StringLike": _is_like,
     "ArnEquals": lambda wanted, given, context: arn_matches(wanted, given, context),
     "ArnLike": lambda wanted, given, context: arn_matches(wanted, given, context),
     "Bool": lambda wanted, given, _: wanted.lower() == given.lower(),
@@ -335,7 +340,7 @@ class Statement:
         if (
             self.not_resources
             and not self.denies
-            and any(_compiled(resource, asked.context) is _NEVER for resource in self.resources)
+            and any(_filled(resource, asked.context) is None for resource in self.resources)
         ):
             return False
         return self.not_resources != any(
@@ -347,13 +352,13 @@ class Statement:
             return True
         # How far a `*` reaches is open, whether it may stand in a type, and what is completed where.
         wide = (pattern, _padded(pattern)) if self.denies != self.not_resources else ()
-        if any(_compiled(text, asked.context).fullmatch(asked.resource) for text in wide):
+        if any(_is_like(text, asked.resource, asked.context) for text in wide):
             return True
         if self.principals is None or pattern.endswith("*"):
             pattern = _padded(pattern)
         if _has_wild_type(pattern, asked.resource):
             return False
-        return arn_matches(pattern, asked.resource, asked.context, _segments)
+        return arn_matches(pattern, asked.resource, asked.context, segments=True)
 
     def grant(self, principal: Principal) -> _Grant:
         """Say whom it names; a statement that names nobody is its owner's, so it means itself."""
