@@ -90,6 +90,38 @@ def test_an_expression_of_2048_characters_is_a_value(cloudwatch):
     assert result["Values"] == [2048.0]
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("expressions", "seconds", "allowed"),
+    [
+        (["FILL(m, 0)"], 100_800, True),
+        (["FILL(m, 0)"], 100_801, False),
+        (["FILL(m, 0) + FILL(m, 1)"], 50_400, True),
+        (["FILL(m, 0) + FILL(m, 1)"], 50_401, False),
+        (["FILL(m, 0)"] * 2, 50_401, False),
+        (["ANOMALY_DETECTION_BAND(FILL(m, 0))"], 100_801, False),
+        (["FILL(m, 0)"], 4_000_000_000, False),
+    ],
+)
+def test_a_request_has_100800_datapoints(cloudwatch, expressions, seconds, allowed):
+    """API reference, GetMetricData: "with a total of as many as 100,800 data points"."""
+    put = {"MetricName": "fine", "Timestamp": NOON, "Value": 2.0}
+    cloudwatch.put_metric_data(Namespace="Odd", MetricData=[put])
+    fine = {"Metric": {**METRIC, "MetricName": "fine"}, "Period": 1, "Stat": "Sum"}
+    queries = [{"Id": "m", "MetricStat": fine, "ReturnData": False}]
+    for number, expression in enumerate(expressions):
+        queries.append({"Id": f"e{number}", "Expression": expression})
+    start = NOON.timestamp()
+    asked_for = {"StartTime": start, "EndTime": start + seconds, "MetricDataQueries": queries}
+    if allowed:
+        (result,) = cloudwatch.get_metric_data(**asked_for)["MetricDataResults"]
+        assert len(result["Values"]) == seconds
+    else:
+        code, message = refusal(cloudwatch.get_metric_data, **asked_for)
+        assert code == "ValidationError"
+        assert "100,800 datapoints" in message
+
+
 ATOMS = st.sampled_from(
     ["m", "h", "e", "other", "[]", "[m]", "[m, 2]", "0", "2", "1e308", "'a'", NOTHING, HUGE, "q"]
 )

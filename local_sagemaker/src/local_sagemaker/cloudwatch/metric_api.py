@@ -24,7 +24,7 @@ from .metric_store import (
     metric_key,
     parse_statistic,
 )
-from .queries import Queries, Window, by_period
+from .queries import Queries, TooManyDatapoints, Window, by_period
 from .state import CloudWatchState, now
 
 Request = dict[str, Any]
@@ -32,6 +32,8 @@ _PAGE = 500
 _MOST_QUERIES = 500
 _MOST_VALUES = 150
 _MOST_DATAPOINTS = 1440
+_MOST_DATAPOINTS_OF_QUERIES = 100_800
+"""Source: API reference, GetMetricData."""
 
 
 def put_metric_data(state: CloudWatchState, namespace: str, data: list[dict[str, Any]]) -> None:
@@ -94,7 +96,7 @@ def get_metric_data(state: CloudWatchState, request: Request) -> dict[str, Any]:
     for problem in problems_of_queries(metric_data_queries):
         raise ValidationError(problem)
     with state.lock:
-        queries = Queries(_with_services(state), metric_data_queries)
+        queries = Queries(_with_services(state), metric_data_queries, _MOST_DATAPOINTS_OF_QUERIES)
         results: list[dict[str, Any]] = []
         for query in metric_data_queries:
             if not query.get("ReturnData", True):
@@ -104,6 +106,11 @@ def get_metric_data(state: CloudWatchState, request: Request) -> dict[str, Any]:
                 result = queries.result(query["Id"], window)
             except ExpressionError as error:
                 raise ValidationError(f"Error in expression '{query['Id']}': {error}") from error
+            except TooManyDatapoints:
+                raise ValidationError(
+                    "The request asks for more than the "
+                    f"{_MOST_DATAPOINTS_OF_QUERIES:,} datapoints that it can have"
+                ) from None
             if isinstance(result, float):
                 raise ValidationError(
                     f"Error in expression '{query['Id']}': The result must be a time series or an "

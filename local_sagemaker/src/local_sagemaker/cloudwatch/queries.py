@@ -82,12 +82,18 @@ class Window:
         return [self.start + index * period for index in range(count)]
 
 
+class TooManyDatapoints(ValueError):
+    """The expressions of a request make more datapoints than it can have."""
+
+
 @dataclass
 class Queries:
     """The queries of one request, each evaluated once per window."""
 
     store: MetricStore
     queries: Sequence[Mapping[str, Any]]
+    datapoints_left: float = math.inf
+    """Those that expressions may make, beside the ones that were put."""
 
     def __post_init__(self) -> None:
         self._by_id = {query["Id"]: query for query in self.queries}
@@ -110,6 +116,13 @@ class Queries:
             finally:
                 self._busy.remove(id)
         return self._results[id, window]
+
+    def grid(self, window: Window, period: int) -> list[float]:
+        """Give a window's times, which count as datapoints of the request."""
+        self.datapoints_left -= (window.end - window.start) / period
+        if self.datapoints_left < 0:
+            raise TooManyDatapoints
+        return window.grid(period)
 
     def period(self, query: Mapping[str, Any]) -> int:
         """Give the period of a query; of an expression, that of the finest metric."""
@@ -286,7 +299,7 @@ class _Evaluation:
     def _fill(self, arguments: list[ast.expr]) -> Value:
         match [self.value(argument) for argument in arguments]:
             case [MathSeries() as series, float(filler)]:
-                return metric_math.fill(series, filler, self.window.grid(self.period))
+                return metric_math.fill(series, filler, self.queries.grid(self.window, self.period))
         raise ExpressionError("FILL takes a time series and a number")
 
     def _period(self, arguments: list[ast.expr]) -> Value:
@@ -323,7 +336,7 @@ class _Evaluation:
         if len(points) < MINIMUM_HISTORY:
             return [upper, lower]
         mean, spread = statistics.fmean(points), statistics.pstdev(points)
-        for time in self.window.grid(self.period):
+        for time in self.queries.grid(self.window, self.period):
             upper.values[time] = mean + width * spread
             lower.values[time] = mean - width * spread
         return [upper, lower]
