@@ -303,6 +303,21 @@ def test_a_rule_sends_to_a_queue_that_lets_it_in(aws):
     assert receiver.received() == 1
 
 
+@pytest.mark.timeout(60)
+def test_a_rule_of_many_stars_takes_no_time(aws):
+    """EventBridge user guide, "Wildcard matching"; a backslash makes a letter of a star."""
+    events, receiver = aws.client("events"), Receiver(aws)
+    for number, pattern in enumerate(["*a" * 12 + "b", r"*\*b"]):
+        name = f"stars-{number}"
+        told = json.dumps({"source": [{"wildcard": pattern}]})
+        receiver.let_in("events", events.put_rule(Name=name, EventPattern=told)["RuleArn"])
+        events.put_targets(Rule=name, Targets=[{"Id": "1", "Arn": receiver.arn}])
+        for source, sent in (("a" * 250, 0), ("a" * 249 + "b", 1 - number), ("a*b", number)):
+            events.put_events(Entries=[{"Source": source, "DetailType": "d", "Detail": "{}"}])
+            assert receiver.received() == sent
+        events.remove_targets(Rule=name, Ids=["1"])
+
+
 READS = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
 
 

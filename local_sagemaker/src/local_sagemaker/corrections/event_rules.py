@@ -1,15 +1,20 @@
-"""EventBridge: moto takes any schedule of a rule, and any number of targets and bytes."""
+"""EventBridge: moto takes any schedule of a rule, and any number of targets and bytes.
+
+Its patterns with several stars take for ever.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from moto.core.exceptions import JsonRESTError
 from moto.events.exceptions import ValidationException
-from moto.events.models import EventsBackend
+from moto.events.models import EventPattern, EventsBackend
 
 from ..runtime.scheduled_actions import is_schedule
+from ..wildcards import ANY, matches
 from .replacing import around
 
 _MOST_TARGETS = 5
@@ -68,3 +73,15 @@ def _sizes(event: Mapping[str, Any]) -> Iterator[int]:
         yield len((event.get(name) or "").encode())
     for resource in event.get("Resources") or ():
         yield len(resource.encode())
+
+
+_PART = re.compile(r"\\[*\\]|.", re.DOTALL)
+
+
+def _wildcard_match(item: Any, pattern: str) -> bool:
+    """Match a star to any letters; after a backslash, it and a backslash are letters."""
+    parts = [ANY if part == "*" else part[-1] for part in _PART.findall(pattern)]
+    return isinstance(item, str) and matches(tuple(parts), item)
+
+
+EventPattern._wildcard_match = staticmethod(_wildcard_match)
