@@ -66,7 +66,6 @@ class ListedEndpoint:
     dashboard: str | None  # its name
     # in CloudWatch's console, where that is the one of the commercial partition
     dashboard_url: str | None
-    stack_status: str | None = None  # ``None`` where it could not be read
     unknown: tuple[Unknown, ...] = ()  # what could not be read of it
     # ``None`` where it could not be read
     deployed: DeployedEndpoint | None = field(default=None, repr=False, compare=False)
@@ -115,9 +114,8 @@ def _listed(account: Account, summary: Mapping[str, Any]) -> ListedEndpoint | No
             "endpoint configuration", describe_configuration, described["EndpointConfigName"]
         )
         deployed = DeployedEndpoint(described, configuration or {})
-    dashboard = stack = None
+    dashboard = None
     if owner and mine:
-        stack = view.known("stack", stack_description, owner[0])
         dashboard = view.known("dashboard", _dashboard, owner[0], mine)
     return ListedEndpoint(
         name,
@@ -127,7 +125,6 @@ def _listed(account: Account, summary: Mapping[str, Any]) -> ListedEndpoint | No
         _variants(deployed) if deployed else (),
         dashboard,
         _console(account, dashboard),
-        stack["StackStatus"] if stack else None,
         tuple(view.unknown),
         deployed,
     )

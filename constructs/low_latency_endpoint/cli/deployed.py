@@ -152,7 +152,6 @@ def _unread(now: Standing, elsewhere: Collection[Unknown]) -> Iterator[Row]:
 
 
 def _rows(endpoint: ListedEndpoint, now: Standing) -> Iterator[Row]:
-    from ..account.stuck_stacks import is_stuck
     from ..report.document import Row
 
     if endpoint.update:
@@ -169,13 +168,7 @@ def _rows(endpoint: ListedEndpoint, now: Standing) -> Iterator[Row]:
         least = now.below_minimum.get(variant.name)
         below = f", below the scalable target's minimum of {least}" if least else ""
         yield Row("instances", f"{variant}{below}", tone="bad" if below else "")
-    stuck = is_stuck(endpoint.stack_status or "")
-    told = (
-        f" is {endpoint.stack_status}: `low-latency verify {shell_word(endpoint.stack)}`"
-        if stuck
-        else ""
-    )
-    yield Row("stack", f"{endpoint.stack or '?'}{told}", tone="bad" if stuck else "")
+    yield Row("stack", endpoint.stack or "?")
     url = endpoint.dashboard_url
     yield Row("dashboard", url or endpoint.dashboard or "none", link=bool(url))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from low_latency_endpoint.account.deployed_endpoints import (
     deployed_endpoints,
 )
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.cli.deployed import _document, _rows
+from low_latency_endpoint.cli.deployed import _document
 from low_latency_endpoint.operate.standing import RequestCounts, Standing
 from tests.operate.conftest import NAME, STACK
 
@@ -126,23 +125,6 @@ def stands(name: str, load: RequestCounts | None = None, *alarms: AlarmReading) 
     """An endpoint without a fault but these."""
     listed = ListedEndpoint(name, STACK, "us-east-1", "InService", (), None, None)
     return listed, Standing(load, alarms, (), True, {})
-
-
-@pytest.mark.parametrize(
-    ("status", "told"),
-    [
-        (
-            "UPDATE_ROLLBACK_FAILED",
-            f"{STACK} is UPDATE_ROLLBACK_FAILED: `low-latency verify {STACK}`",
-        ),
-        ("UPDATE_COMPLETE", STACK),
-        (None, STACK),
-    ],
-)
-def test_a_stack_that_waits_for_somebody_is_told(status: str | None, told: str) -> None:
-    listed, standing = stands("a")
-    rows = _rows(replace(listed, stack_status=status), standing)
-    assert [row.text for row in rows if row.label == "stack"] == [told]
 
 
 def test_the_endpoint_in_alarm_is_named_next_or_the_one_that_fails() -> None:
