@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,7 +83,7 @@ def _only(keys: Sequence[str], path: Path) -> str:
         got="none named",
         allowed=f"one of {', '.join(keys)}",
         where=str(path),
-        fix=f"Name one, with the file: add `{keys[0]} --settings {shlex.quote(str(path))}`.",
+        fix=f"Name one, with the file: add `{keys[0]} --settings {shell_word(path)}`.",
     )
 
 

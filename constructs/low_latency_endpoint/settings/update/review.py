@@ -230,7 +230,7 @@ def _former_file(review: FileReview, reviews: list[FileReview]) -> FileReview | 
     leaving = (other for other in reviews if other.before and _leaves_its_stack(other))
     for other in leaving:
         if other.before and not another_stack(other.before, review.after):
-            return None if other is review else other
+            return other
     return None
 
 
