@@ -16,9 +16,9 @@ from low_latency_endpoint import (
     LowLatencyEndpoint,
     LowLatencyEndpointStack,
 )
-from low_latency_endpoint.options.option import Effect
+from low_latency_endpoint.change.comparison import review
+from low_latency_endpoint.change.effects import Effect
 from low_latency_endpoint.settings import load_settings
-from low_latency_endpoint.settings.update.comparison import compare
 from tests.deploy.small_stacks import ACCOUNT, REGION, REGISTRY, container, deploy_at_once, stack_in
 
 
@@ -63,7 +63,7 @@ class Versions:
     @property
     def said(self) -> Any:
         """What plan says of the last change."""
-        return compare(*self.settings[-2:])
+        return review(*self.settings[-2:])
 
     def endpoints(self) -> list[str]:
         found = self.aws.client("sagemaker").list_endpoints()["Endpoints"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from low_latency_endpoint.change.comparison import review
 from low_latency_endpoint.cli.plan_changes import compared
 from low_latency_endpoint.facts.prices import your_price
 from low_latency_endpoint.options.latency_target import LatencyTarget
@@ -22,7 +23,6 @@ from low_latency_endpoint.report.document import Document, Section
 from low_latency_endpoint.report.terminal import drawn
 from low_latency_endpoint.settings import explain_variants, load_settings, parse_settings
 from low_latency_endpoint.settings.plan_report import SHARED_DECISIONS
-from low_latency_endpoint.settings.update.comparison import compare
 
 from .conftest import planned
 
@@ -139,7 +139,7 @@ def against() -> str:
     )
     changed = changed.replace("safety_factor: 0.45", "safety_factor: 0.5")
     before, after = (parse_settings(each) for each in (text, changed))
-    return printed(compared(compare(before, after), "deployed.yaml", "endpoint.yaml"))
+    return printed(compared(review(before, after), "deployed.yaml", "endpoint.yaml"))
 
 
 def generated() -> dict[Path, dict[str, str]]:

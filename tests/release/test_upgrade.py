@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.release.stack_changes import Effect, ResourceChange
+from low_latency_endpoint.change.resource_changes import ResourceChange, ResourceEffect
 from tools.release.upgrade import APART, AppUpgrade, main, page, upgrade_page
 
 #: A library of one construct: {kms}, {topic} and {argument} differ between its versions.
@@ -141,9 +141,16 @@ def change(effect, kind="AWS::SNS::Topic", **given):
 
 def test_the_verdict_counts_what_users_fear():
     upgrades = [
-        AppUpgrade("a.py", (change(Effect.REPLACED), change(Effect.LEFT))),
-        AppUpgrade("b.py", (change(Effect.REPLACED), change(Effect.DELETED), change(Effect.ADDED))),
-        AppUpgrade("c.py", (change(Effect.UPDATED),)),
+        AppUpgrade("a.py", (change(ResourceEffect.REPLACED), change(ResourceEffect.LEFT))),
+        AppUpgrade(
+            "b.py",
+            (
+                change(ResourceEffect.REPLACED),
+                change(ResourceEffect.DELETED),
+                change(ResourceEffect.ADDED),
+            ),
+        ),
+        AppUpgrade("c.py", (change(ResourceEffect.UPDATED),)),
     ]
     text = page("0.1.0", "0.2.0", upgrades)
     assert "2 resources are replaced (in 2 of 3 apps); 1 resource is deleted (in 1 of 3" in text
@@ -152,9 +159,9 @@ def test_the_verdict_counts_what_users_fear():
 
 def test_what_callers_notice_and_what_stays_is_said():
     changes = (
-        change(Effect.REPLACED, "AWS::SageMaker::Endpoint", because=("EndpointName",)),
-        change(Effect.DELETED, "AWS::S3::Bucket", retained=True),
-        change(Effect.REFUSED, "AWS::SageMaker::Model"),
+        change(ResourceEffect.REPLACED, "AWS::SageMaker::Endpoint", because=("EndpointName",)),
+        change(ResourceEffect.DELETED, "AWS::S3::Bucket", retained=True),
+        change(ResourceEffect.REFUSED, "AWS::SageMaker::Model"),
     )
     text = page("0.1.0", "0.2.0", [AppUpgrade("a.py", changes)])
     assert "`EndpointName` | callers of the old name fail |" in text

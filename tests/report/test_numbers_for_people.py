@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from low_latency_endpoint.report.numbers import milliseconds, percent, plain_number, rate, readable
 
 ROOT = Path(__file__).parents[2] / "constructs" / "low_latency_endpoint"
-ROOMS = ("cli", "facts", "load_test", "operate", "options", "plan", "settings", "simulate")
+ROOMS = (
+    "change",
+    "cli",
+    "facts",
+    "load_test",
+    "operate",
+    "options",
+    "plan",
+    "settings",
+    "simulate",
+)
 UNREADABLE = re.compile(r"\de[+-]\d|(?<![.\d])\d{5,} ms|\d\d,\d{3} ms")
 #: What only programs read, or Python itself: CSV, keys of JSON, PromQL, YAML, and limits of fields.
 FOR_PROGRAMS = {
@@ -24,8 +34,8 @@ FOR_PROGRAMS = {
     "plan/dashboard_panels.py",
     "facts/limit_kinds.py",
     "settings/option_models.py",
-    "settings/update/endpoint_fields.py",
-    "settings/update/review.py",
+    "change/settings_differences.py",
+    "change/verdict.py",
     "plan/recorded_traffic.py",
 }
 

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import pytest
 import yaml
 
+from low_latency_endpoint.change.verdict import FAIL_ON
 from low_latency_endpoint.report.document import Document, Table
 from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
-from low_latency_endpoint.settings.update.review import FAIL_ON
 from tests.git_commands import git
 
 from .conftest import ROOT, SHIPPED, Checkout, settings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.settings.update.review import FAIL_ON, limit_of
+from low_latency_endpoint.change.verdict import FAIL_ON, limit_of
 
 from .conftest import NEW_NAME, SHIPPED, Check, Checkout, settings
 
@@ -35,7 +35,7 @@ def test_a_revision_alone_is_compared_with_the_files_as_they_are(
     other = check("main")
     assert other.code == 0  # a replacement is nothing that fails unless the team chose it
     assert "**:x: replaced: sentiment: mood comes up beside" in other.out
-    assert "endpoint&#95;name: sentiment -&gt; mood" in other.out
+    assert "endpoint&#95;name | sentiment | mood" in other.out
 
 
 def test_from_a_folder_below_files_are_named_from_there(
@@ -114,7 +114,7 @@ def test_files_of_both_revisions_that_the_settings_name(check: Check, checkout: 
     assert file["changed_prices_and_measurements"] == ["prices.ml.m5.12xlarge 2 -> 3"]
     text = check(f"{base}...{head}").out
     assert "costs below are at the former prices: prices.ml.m5.12xlarge 2" in text
-    assert "payload.json<br>-&gt; payload.json (other content)" in text
+    assert "| payload.json | payload.json (other content) |" in text
     assert "/tmp" not in text.replace("&#", "")
     assert "low-latency-" not in text
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from low_latency_endpoint.options.option import Effect
+from low_latency_endpoint.change.comparison import review
+from low_latency_endpoint.change.effects import Effect
 from low_latency_endpoint.settings import Settings, parse_settings
-from low_latency_endpoint.settings.update.comparison import compare
 
 from .conftest import SHIPPED, Check, Checkout
 
@@ -67,26 +67,21 @@ def test_another_stack_in_what_may_be_the_same_account_is_refused(
     before = read(shared, name, **was)
     after = read(shared, name, stack_name="Other", **now)
     surely_apart = None not in (one, other) and one != other
-    comparison = compare(before, after)
+    comparison = review(before, after)
     assert (comparison.effect is Effect.REFUSED) is not surely_apart
-    texts = [
-        consequence.text
-        for difference in comparison.differences
-        for consequence in difference.consequences
-        if consequence.effect is Effect.REFUSED
-    ]
+    texts = [row.text for row in comparison.stack.rows if row.effect is Effect.REFUSED]
     assert all(claim in text for text in texts)
 
 
 def test_another_stack_that_claims_nothing_is_new() -> None:
-    comparison = compare(read({}, None), read({}, None, stack_name="Other"))
+    comparison = review(read({}, None), read({}, None, stack_name="Other"))
     assert comparison.effect is Effect.NEW
 
 
 def test_a_hosted_zone_and_private_dns_have_one_name_in_a_vpc() -> None:
     peered = {"private_link": {"hosted_zone_vpc_ids": [IN_A_VPC["vpc_id"]]}}
     before = read({"network": IN_A_VPC}, None)
-    comparison = compare(before, read(peered, None, stack_name="Other"))
+    comparison = review(before, read(peered, None, stack_name="Other"))
     assert comparison.effect is Effect.REFUSED
 
 

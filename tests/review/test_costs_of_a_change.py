@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from low_latency_endpoint.change.comparison import review
+from low_latency_endpoint.change.file_review import FileReview
+from low_latency_endpoint.change.verdict import breaches, limit_of
 from low_latency_endpoint.facts.prices import priced_items
 from low_latency_endpoint.settings import Settings, parse_settings
-from low_latency_endpoint.settings.update.comparison import compare
-from low_latency_endpoint.settings.update.review import FileReview, breaches, limit_of
 from tests.depth import examples
 
 from .conftest import SHIPPED
@@ -42,12 +43,12 @@ def read(values: Values) -> Settings:
 def dearer(before: Values | None, after: Values, limit: str = "cost-increase=5") -> list[str]:
     """Why the check fails; nothing where it passes."""
     now = read(after)
-    review = (
+    file_review = (
         FileReview("endpoint.yaml", None, now, is_new=True)
         if before is None
-        else FileReview.of("endpoint.yaml", compare(read(before), now))
+        else FileReview.of("endpoint.yaml", review(read(before), now))
     )
-    return [text for _, text in breaches([review], [limit_of(limit)])]
+    return [text for _, text in breaches([file_review], [limit_of(limit)])]
 
 
 def sentiment(values: Values) -> Values:
@@ -297,8 +298,8 @@ def test_another_stack_costs_what_both_cost(of: str, priced: bool) -> None:
     before = {**base(prices), **was}
     sentiment(before).pop("endpoint_name", None)
     after = {**deepcopy(before), **now}
-    review = FileReview.of("endpoint.yaml", compare(read(before), read(after)))
-    costs = review.costs
+    file_review = FileReview.of("endpoint.yaml", review(read(before), read(after)))
+    costs = file_review.costs
     for moment in ("at_least", "at_first", "at_most"):
         usd = [cost.usd(moment) for cost in costs]
         assert usd[1] == (pytest.approx(2 * (usd[0] or 0)) if priced else None)
@@ -311,14 +312,14 @@ def test_another_region_has_its_own_prices_beside_the_former_stack() -> None:
     before = base(dict.fromkeys(ITEMS, 2.0))
     after = deepcopy(before)
     another_region(after)
-    _, both = FileReview.of("endpoint.yaml", compare(read(before), read(after))).costs
+    _, both = FileReview.of("endpoint.yaml", review(read(before), read(after))).costs
     assert both.without_price == (TYPES[0],)
     assert len(both.endpoints) == 2
 
 
 def test_a_deleted_file_deletes_no_stack() -> None:
-    review = FileReview("a.yaml", read(base({TYPES[0]: 2.0})), None, is_deleted=True)
-    was, now = review.costs
+    file_review = FileReview("a.yaml", read(base({TYPES[0]: 2.0})), None, is_deleted=True)
+    was, now = file_review.costs
     assert was.usd("at_most") == now.usd("at_most") != 0
 
 

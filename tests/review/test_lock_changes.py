@@ -32,25 +32,33 @@ CODE = PinnedFile("modeling_evil.py", 100, "b" * 64)
 
 @pytest.fixture
 def changed(check: Check, checkout: Checkout) -> Any:
-    """What becomes of the endpoint, and the verdict, where another lock file is in its place."""
+    """What becomes of the file's stack, and the verdict, where another lock file is in its place."""
     checkout.commit({"endpoint.yaml": SETTINGS, "models.lock.yaml": lock_text([QWEN])})
 
     def run(*models: PinnedModel) -> tuple[dict[str, Any], dict[str, Any]]:
         (checkout.folder / "models.lock.yaml").write_text(lock_text(models), encoding="utf-8")
         chosen = ("--fail-on=refused", "--fail-on=new-warning")
         data = json.loads(check("main", *chosen, "--json").out)
-        (difference,) = data["files"][0]["differences"]
-        return difference, data["verdict"]
+        (file,) = data["files"]
+        (difference,) = file["differences"]
+        assert difference["setting"] == "endpoints.chat.hugging_face.lock"
+        return file, data["verdict"]
 
     return run
 
 
 def test_other_bytes_at_the_same_commit_are_refused(changed: Any) -> None:
     for other in (replace_file(WEIGHTS, sha256="f" * 64), replace_file(TOKENIZER, size=5)):
-        difference, verdict = changed(other)
-        assert difference["effect"] == "refused"
-        assert "at the same commit 999999999999" in difference["consequences"][0]["what"]
+        file, verdict = changed(other)
+        assert file["effect"] == "refused"
+        assert "at the same commit 999999999999" in said_of_lock(file)
         assert {each["limit"] for each in verdict["because"]} == {"refused"}
+
+
+def said_of_lock(file: dict[str, Any]) -> str:
+    """What the rows of the stack say of the lock file."""
+    texts = (row["what"] for row in file["resources"])
+    return "\n".join(text for text in texts if "pin of" in text or "same commit" in text)
 
 
 def replace_file(file: PinnedFile, **changes: Any) -> PinnedModel:
@@ -60,9 +68,9 @@ def replace_file(file: PinnedFile, **changes: Any) -> PinnedModel:
 
 def test_another_commit_is_said_with_its_files(changed: Any) -> None:
     other = replace_file(WEIGHTS, sha256="f" * 64)
-    difference, verdict = changed(replace(other, commit="8" * 40))
-    assert difference["effect"] == "deployment"
-    assert difference["consequences"][0]["what"] == (
+    file, verdict = changed(replace(other, commit="8" * 40))
+    assert file["effect"] == "deployment"
+    assert said_of_lock(file) == (
         "another pin of Qwen/Qwen3-8B: commit 999999999999 -> 888888888888; "
         "files with other content: model.safetensors"
     )
@@ -70,8 +78,8 @@ def test_another_commit_is_said_with_its_files(changed: Any) -> None:
 
 
 def test_files_that_run_code_are_a_warning(changed: Any) -> None:
-    difference, verdict = changed(replace(QWEN, files=(*QWEN.files, PICKLE, CODE)))
-    (what,) = [each["what"] for each in difference["consequences"]]
+    file, verdict = changed(replace(QWEN, files=(*QWEN.files, PICKLE, CODE)))
+    what = said_of_lock(file)
     assert "files added: pytorch_model.bin, modeling_evil.py" in what
     assert "pickle files: none -> pytorch_model.bin" in what
     (because,) = verdict["because"]
@@ -164,14 +172,13 @@ def test_a_new_auto_map_begins_to_run_code(changed: Any, checkout: Checkout) -> 
 
 
 def test_another_licence_is_a_warning(changed: Any) -> None:
-    difference, verdict = changed(replace(QWEN, license="mit"))
-    assert (difference["effect"], verdict["fails"]) == ("nothing", True)
-    assert "licence apache-2.0 -> mit" in difference["consequences"][0]["what"]
+    file, verdict = changed(replace(QWEN, license="mit"))
+    assert (file["effect"], verdict["fails"]) == ("in place", True)
+    assert "licence apache-2.0 -> mit" in said_of_lock(file)
     assert "apache-2.0 -> mit" in verdict["because"][0]["what"]
 
 
 def test_a_pin_of_another_model_changes_nothing(changed: Any) -> None:
-    difference, verdict = changed(QWEN, EMBEDDER)
-    assert difference["effect"] == "nothing"
-    assert difference["consequences"][0]["what"] == "the model is pinned as before"
+    file, verdict = changed(QWEN, EMBEDDER)
+    assert (file["effect"], file["resources"]) == ("nothing", [])
     assert not verdict["fails"]

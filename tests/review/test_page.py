@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from low_latency_endpoint.settings.update.review import FAIL_ON
+from low_latency_endpoint.change.verdict import FAIL_ON
 
 from .conftest import ROOT, Check, Checkout, settings
 from .test_against_revision import CHEAP

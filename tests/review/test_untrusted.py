@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from low_latency_endpoint.change import revisions
 from low_latency_endpoint.report.markdown import MOST_CHARACTERS, escaped
-from low_latency_endpoint.settings.update import revisions
 
 from .conftest import SHIPPED, Check, Checkout, settings
 

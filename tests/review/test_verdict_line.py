@@ -9,7 +9,7 @@ from random import Random
 import pytest
 import yaml
 
-from low_latency_endpoint.settings.update.review import FAIL_ON
+from low_latency_endpoint.change.verdict import FAIL_ON
 from tests.depth import examples
 
 from .conftest import NEW_NAME, ROOT, SHIPPED, Check, Checkout, settings
@@ -124,7 +124,7 @@ def test_a_fault_of_ours_is_no_failed_check(
     def broken(*_: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("low_latency_endpoint.settings.update.review.review_files", broken)
+    monkeypatch.setattr("low_latency_endpoint.change.file_review.review_files", broken)
     answer = check("main")
     assert (answer.code, answer.out) == (2, "")
     assert "RecursionError: too deep" in answer.err

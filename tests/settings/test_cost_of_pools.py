@@ -13,6 +13,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from low_latency_endpoint.change.comparison import review
+from low_latency_endpoint.change.file_review import FileReview
+from low_latency_endpoint.change.verdict import breaches, limit_of
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.cli.cost_view import cost_parts, total_line
 from low_latency_endpoint.cli.simulate_report import SimulatedCost
@@ -26,8 +29,6 @@ from low_latency_endpoint.settings import (
     plan_endpoint,
     stack_cost,
 )
-from low_latency_endpoint.settings.update.comparison import compare
-from low_latency_endpoint.settings.update.review import FileReview, breaches, limit_of
 from low_latency_endpoint.simulate import shape
 
 TYPES = ["ml.g4dn.2xlarge", "ml.g5.2xlarge", "ml.g6.2xlarge", "ml.g6e.xlarge", "ml.g6e.4xlarge"]
@@ -212,8 +213,8 @@ def test_without_any_price_nothing_is_said_to_be_dearer() -> None:
 
 
 def dearer(before: Settings, after: Settings) -> list[str]:
-    review = FileReview.of("endpoint.yaml", compare(before, after))
-    return [text for _, text in breaches([review], [limit_of("cost-increase")])]
+    file_review = FileReview.of("endpoint.yaml", review(before, after))
+    return [text for _, text in breaches([file_review], [limit_of("cost-increase")])]
 
 
 @pytest.mark.parametrize("seed", range(20))

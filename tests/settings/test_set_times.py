@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from low_latency_endpoint.change.comparison import review
+from low_latency_endpoint.change.file_review import FileReview
 from low_latency_endpoint.cli.plan_changes import compared, reviewed
 from low_latency_endpoint.plan.traffic_shapes import Shape
 from low_latency_endpoint.report.markdown import as_markdown
@@ -17,8 +19,6 @@ from low_latency_endpoint.settings import (
     parse_settings,
     set_times_along,
 )
-from low_latency_endpoint.settings.update.comparison import compare
-from low_latency_endpoint.settings.update.review import FileReview
 from low_latency_endpoint.settings.variant_plans import plan_endpoint
 
 LOAD = {"peak_tps": 800, "tps_per_instance": 100, "safety_factor": 0.6, "rise_tps_per_minute": 25}
@@ -91,7 +91,7 @@ def test_ranges_are_printed_by_name() -> None:
 
 def test_a_review_marks_a_schedule_that_lowers_capacity() -> None:
     before, after = settings_of(), settings_of([NIGHT | {"max": 4}])
-    comparison = compare(before, after)
+    comparison = review(before, after)
     assert comparison.outcomes["e"].text == (
         "it serves on with the instances that it has; "
         "the minimum falls from 8 to 2 by night (from 22:00 UTC); "
@@ -105,13 +105,15 @@ def test_a_review_marks_a_schedule_that_lowers_capacity() -> None:
         verdict = as_markdown(page).partition("\n\n")[2].partition("\n")[0]
         assert ":white_check_mark:" not in verdict
         assert ":large_orange_diamond:" in verdict
-    assert not compare(after, before).is_doubtful
+    assert not review(after, before).is_doubtful
 
 
 def test_a_change_of_a_peak_is_a_change_of_set_times() -> None:
-    [found] = compare(settings_of(), settings_of(peaks=PEAKS)).differences
-    assert found.after == "{tps: 2000, from: 22:00, to: 06:00, time_zone: Europe/Berlin}"
-    assert "set times: none -> " in "".join(each.text for each in found.consequences)
+    comparison = review(settings_of(), settings_of(peaks=PEAKS))
+    [difference] = comparison.differences
+    assert difference.after == "{tps: 2000, from: 22:00, to: 06:00, time_zone: Europe/Berlin}"
+    texts = [row.text for row in comparison.stack.rows]
+    assert any("scalable target" in text and "ScheduledActions" in text for text in texts)
 
 
 DAY = Shape("day", "half the peak before noon, then all of it", ((43_200, 0.5), (86_400, 1.0)))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from low_latency_endpoint.change.comparison import review
 from low_latency_endpoint.settings import parse_settings
-from low_latency_endpoint.settings.update.comparison import compare
 from tests.plan.test_sizing_jobs import job
 
 LOAD = {"peak_tps": 6, "tps_per_instance": 1.5}
@@ -18,7 +18,7 @@ CHAT = {"throughput": LOAD, "tokens": {"input": 3000, "output": 400}, "payload_b
 def gained(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """The warnings of a comparison that ask for another load test."""
     settings = [parse_settings(yaml.safe_dump(of(each))) for each in (before, after)]
-    found = compare(*settings).warnings["gained"]
+    found = review(*settings).warnings["gained"]
     return [text for _, text in found if text.endswith("Load-test again")]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
+from low_latency_endpoint.change.comparison import review
 from low_latency_endpoint.settings import parse_settings
-from low_latency_endpoint.settings.update.comparison import compare
 from low_latency_endpoint.settings.variant_plans import planned_variants
 from tests.depth import examples
 from tests.plan.test_sizing_jobs import job
@@ -31,7 +31,7 @@ def settings_of(weights: dict[str, float], **of_c: Any) -> Any:
 
 def gained(before: Any, after: Any) -> dict[str, str]:
     """The warnings about moved load, by variant."""
-    texts = [text for _, text in compare(before, after).warnings["gained"]]
+    texts = [text for _, text in review(before, after).warnings["gained"]]
     return {text.split(" ")[0]: text for text in texts if "as soon as the weights change" in text}
 
 
@@ -79,10 +79,10 @@ def test_another_type_that_holds_less_starts_as_many_as_run() -> None:
             ({**LOAD, "tps_per_instance": 120}, "ml.c8i.2xlarge"),
         )
     )
-    [text] = [text for _, text in compare(one, other).warnings["gained"] if "after it" in text]
+    [text] = [text for _, text in review(one, other).warnings["gained"] if "after it" in text]
     assert "holds 80 requests per second after it, 100 before, and the 12 instances" in text
     assert "62.5 % of their limit. Raise its minimum to 15" in text
-    assert not [text for _, text in compare(one, newer).warnings["gained"] if "after it" in text]
+    assert not [text for _, text in review(one, newer).warnings["gained"] if "after it" in text]
     measured_again = parse_settings(yaml.safe_dump(job(slower, instance_type="ml.c7i.2xlarge")))
-    gained_texts = compare(one, measured_again).warnings["gained"]
+    gained_texts = review(one, measured_again).warnings["gained"]
     assert not [text for _, text in gained_texts if "after it" in text]

@@ -11,8 +11,8 @@ from typing import Any
 
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-from tools.release.stack_changes import Effect
-from tools.release.stack_changes import changes_of as resource_changes
+from low_latency_endpoint.change.resource_changes import ResourceEffect
+from low_latency_endpoint.change.resource_changes import changes_of as resource_changes
 
 from .iam_decisions import PSEUDO
 
@@ -95,8 +95,14 @@ def shared_by_an_update(before: dict[str, Any], after: dict[str, Any]) -> set[tu
     """Names that something new has while what it replaces, or what goes, still has them."""
     old, new = names_of(before), names_of(after)
     changes = resource_changes(before, after)
-    going = {n for n, c in changes.items() if c.effect in (Effect.DELETED, Effect.REPLACED)}
-    coming = {n for n, c in changes.items() if c.effect in (Effect.ADDED, Effect.REPLACED)}
+    going = {
+        n
+        for n, c in changes.items()
+        if c.effect in (ResourceEffect.DELETED, ResourceEffect.REPLACED)
+    }
+    coming = {
+        n for n, c in changes.items() if c.effect in (ResourceEffect.ADDED, ResourceEffect.REPLACED)
+    }
     taken = {name for each in going for name in old[each]}
     return {(each, name) for each in coming for name in new[each] if name in taken}
 
@@ -118,7 +124,10 @@ def narrowed(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, s
     lost = []
     for place, old in _documents(before).items():
         new = documents.get(place)
-        if new is None or changes[place[0]].effect in (Effect.REPLACED, Effect.DELETED):
+        if new is None or changes[place[0]].effect in (
+            ResourceEffect.REPLACED,
+            ResourceEffect.DELETED,
+        ):
             continue
         have = list(_rights(new, "Allow", former))
         gone = [

@@ -1,6 +1,6 @@
 """No two things share a name, no sum exceeds what AWS takes, and rights are there in time.
 
-That no update takes a right away too early, test_effects_of_settings.py holds of every setting.
+That no update takes a right away too early, test_updates.py holds of every setting.
 """
 
 from __future__ import annotations

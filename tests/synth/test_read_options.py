@@ -20,7 +20,7 @@ from low_latency_endpoint.options.option import Options, groups_in, options_of
 from low_latency_endpoint.settings import Settings, load_settings
 from tools.fuzzing.agreement import synthesised, text_of
 
-from .test_effects_of_settings import (
+from .settings_changes import (
     ADOPTED,
     AT_ONCE,
     BASE,
@@ -44,10 +44,7 @@ from .test_effects_of_settings import (
     TWO,
     below,
     changed,
-    folder,
 )
-
-__all__ = ["folder"]  # the fixture
 
 OURS = Path(low_latency_endpoint.__file__).parent
 MACHINERY = str(OURS / "options" / "option.py")

@@ -19,11 +19,10 @@ from low_latency_endpoint import (
     LowLatencyEndpointStack,
     RuntimePrivateLink,
 )
+from low_latency_endpoint.change.resource_changes import ResourceEffect, changes_of
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.settings import Settings, load_settings, shared_resources
-from tools.release.stack_changes import Effect, changes_of
 
-from .stack_changes import those
 from .team_apps import an_app, serve, stack_of
 
 ENDPOINT = {
@@ -215,11 +214,11 @@ def test_aspects_add_tags_and_win(own):
 @pytest.mark.parametrize("before", [{}, {"team": "search"}], ids=["first tags", "other tags"])
 def test_other_tags_replace_nothing(own, before):
     changes = changes_of(template_with(before, own), template_with({"team": "nlp"}, own))
-    updated = those(changes, Effect.UPDATED)
+    updated = those(changes, ResourceEffect.UPDATED)
     assert set(updated.values()) == HOSTED
     assert len(updated) == 4
     assert all(changes[name].properties == {"Tags"} for name in updated)
-    assert len(those(changes, Effect.LEFT)) == len(changes) - 4
+    assert len(those(changes, ResourceEffect.LEFT)) == len(changes) - 4
 
 
 @pytest.mark.parametrize(
@@ -229,3 +228,8 @@ def test_other_tags_replace_nothing(own, before):
 def test_a_part_alone(stack, parts, template_of, part, kind):
     getattr(parts, part)(stack, tags={"team": "search"})
     assert template_of(stack).only(kind)["Tags"] == [{"Key": "team", "Value": "search"}]
+
+
+def those(changes, *effects):
+    """Logical IDs and types of what has one of the effects."""
+    return {name: change.kind for name, change in changes.items() if change.effect in effects}

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .stack_changes import Effect, ResourceChange, changes_of
+from low_latency_endpoint.change.resource_changes import ResourceChange, ResourceEffect, changes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = "endpoint.yaml"
@@ -30,25 +30,28 @@ APART = f"{SHIPPED}, unnamed, in a stack with another name"
 _ENDPOINT_NAME = re.compile(r"^ +endpoint_name:.*\n", re.MULTILINE)
 #: What users of a resource notice, where it is more than CloudFormation's word for it.
 NOTICED = {
-    ("AWS::SageMaker::Endpoint", Effect.REPLACED): "callers of the old name fail",
-    ("AWS::SageMaker::Endpoint", Effect.DELETED): "its callers fail",
-    ("AWS::SageMaker::EndpointConfig", Effect.REPLACED): "a guarded deployment: new instances",
-    ("AWS::EC2::VPCEndpoint", Effect.REPLACED): "callers' connections through it end",
-    ("AWS::EC2::VPCEndpoint", Effect.DELETED): "callers' connections through it end",
-    ("AWS::CloudWatch::Alarm", Effect.REPLACED): "it begins without a state",
+    ("AWS::SageMaker::Endpoint", ResourceEffect.REPLACED): "callers of the old name fail",
+    ("AWS::SageMaker::Endpoint", ResourceEffect.DELETED): "its callers fail",
+    (
+        "AWS::SageMaker::EndpointConfig",
+        ResourceEffect.REPLACED,
+    ): "a guarded deployment: new instances",
+    ("AWS::EC2::VPCEndpoint", ResourceEffect.REPLACED): "callers' connections through it end",
+    ("AWS::EC2::VPCEndpoint", ResourceEffect.DELETED): "callers' connections through it end",
+    ("AWS::CloudWatch::Alarm", ResourceEffect.REPLACED): "it begins without a state",
 }
 _REFUSED = (
     "the update is refused, as the new one is made first: it would have the old one's name, or track "
     "the old one's metric"
 )
 _WORDS = {
-    Effect.REFUSED: "the update fails and is rolled back; nothing changes",
-    Effect.REPLACED: "a new one is made, then the old one is deleted",
-    Effect.DELETED: "the new version does not have it",
-    Effect.MAY_BE_REPLACED: "the function of a custom resource decides, or a property's value",
-    Effect.UPDATED: "changed while it is used",
-    Effect.ADDED: "new beside what is there",
-    Effect.LEFT: "the same in both templates",
+    ResourceEffect.REFUSED: "the update fails and is rolled back; nothing changes",
+    ResourceEffect.REPLACED: "a new one is made, then the old one is deleted",
+    ResourceEffect.DELETED: "the new version does not have it",
+    ResourceEffect.MAY_BE_REPLACED: "the function of a custom resource decides, or a property's value",
+    ResourceEffect.UPDATED: "changed while it is used",
+    ResourceEffect.ADDED: "new beside what is there",
+    ResourceEffect.LEFT: "the same in both templates",
 }
 _SCRIPT = """
 import os, pathlib, runpy, sys
@@ -99,7 +102,7 @@ class AppUpgrade:
     error: str = ""
 
     @property
-    def counts(self) -> Counter[Effect]:
+    def counts(self) -> Counter[ResourceEffect]:
         """How many resources each effect has."""
         return Counter(change.effect for change in self.changes)
 
@@ -216,13 +219,13 @@ def _lines(old: str, new: str, upgrades: Sequence[AppUpgrade]) -> Iterator[str]:
         "their templates compared. Your own app can differ: run `cdk diff` before you deploy."
     )
     yield ""
-    yield _row(["App", *(effect.value.capitalize() for effect in Effect)])
-    yield "|---|" + "---:|" * len(Effect)
+    yield _row(["App", *(effect.value.capitalize() for effect in ResourceEffect)])
+    yield "|---|" + "---:|" * len(ResourceEffect)
     for each in upgrades:
         unknown = each.error and not each.changes
-        yield _row([each.name, *("?" if unknown else str(each.counts[e]) for e in Effect)])
+        yield _row([each.name, *("?" if unknown else str(each.counts[e]) for e in ResourceEffect)])
     yield ""
-    yield from (f"- **{effect.value}**: {_WORDS[effect]}" for effect in Effect)
+    yield from (f"- **{effect.value}**: {_WORDS[effect]}" for effect in ResourceEffect)
     for each in upgrades:
         yield from _details(each)
 
@@ -233,12 +236,19 @@ def _row(cells: list[str]) -> str:
 
 def _verdict(upgrades: Sequence[AppUpgrade]) -> str:
     parts, of = [], f"of {len(upgrades)} apps"
-    for effect in (Effect.REFUSED, Effect.REPLACED, Effect.DELETED, Effect.MAY_BE_REPLACED):
+    for effect in (
+        ResourceEffect.REFUSED,
+        ResourceEffect.REPLACED,
+        ResourceEffect.DELETED,
+        ResourceEffect.MAY_BE_REPLACED,
+    ):
         number = sum(each.counts[effect] for each in upgrades)
         apps = sum(bool(each.counts[effect]) for each in upgrades)
         if number:
             noun = "resource" if number == 1 else "resources"
-            verb = "" if effect is Effect.MAY_BE_REPLACED else " is" if number == 1 else " are"
+            verb = (
+                "" if effect is ResourceEffect.MAY_BE_REPLACED else " is" if number == 1 else " are"
+            )
             parts.append(f"{number} {noun}{verb} {effect.value} (in {apps} {of})")
     if unknown := sum(bool(each.error) and not each.changes for each in upgrades):
         parts.append(f"{unknown} {of} could not be compared")
@@ -248,7 +258,7 @@ def _verdict(upgrades: Sequence[AppUpgrade]) -> str:
 
 
 def _details(upgrade: AppUpgrade) -> Iterator[str]:
-    shown = [each for each in upgrade.changes if each.effect is not Effect.LEFT]
+    shown = [each for each in upgrade.changes if each.effect is not ResourceEffect.LEFT]
     if shown or upgrade.error:
         yield from ("", f"## {upgrade.name}", "")
     if upgrade.error:
@@ -261,7 +271,7 @@ def _details(upgrade: AppUpgrade) -> Iterator[str]:
     if shown:
         yield "| What | Resource | Type | Logical ID | Changed | You notice |"
         yield "|---|---|---|---|---|---|"
-    order = list(Effect)
+    order = list(ResourceEffect)
     for each in sorted(shown, key=lambda each: (order.index(each.effect), each.kind, each.path)):
         because = ", ".join(f"`{name}`" for name in each.because)
         told = f"`{each.logical_id}`", because, _noticed(each)
@@ -269,7 +279,7 @@ def _details(upgrade: AppUpgrade) -> Iterator[str]:
 
 
 def _noticed(change: ResourceChange) -> str:
-    words = _REFUSED if change.effect is Effect.REFUSED else ""
+    words = _REFUSED if change.effect is ResourceEffect.REFUSED else ""
     words = words or NOTICED.get((change.kind, change.effect), "")
     kept = "the old one stays in the account" if change.retained else ""
     return "; ".join(each for each in (words, kept) if each)

@@ -29,14 +29,14 @@ from .output import print_document, print_json, say
 from .process import check_packages
 
 if TYPE_CHECKING:
+    from ..change.comparison import SettingsComparison
+    from ..change.synthesis import AppContext
+    from ..change.verdict import FailsOn
     from ..plan.decisions import Explanation
     from ..plan.stack_limits import StackMinutes
     from ..report.document import Document, Part
     from ..settings import Settings
     from ..settings.adopted_measurement import AdoptedMeasurement
-    from ..settings.update.comparison import SettingsComparison
-    from ..settings.update.endpoint_fields import Consequence
-    from ..settings.update.review import FailsOn
     from ..simulate import Shape
 
 
@@ -135,13 +135,13 @@ class PlanOptions:
     @property
     def of_revision(self) -> bool:
         """Whether the files are compared with a revision of Git."""
-        from ..settings.update.revisions import is_file_name
+        from ..change.revisions import is_file_name
 
         return self.against is not None and not is_file_name(self.against)
 
     @property
     def limits(self) -> list[FailsOn]:
-        from ..settings.update.review import limit_of
+        from ..change.verdict import limit_of
 
         try:
             return list(dict.fromkeys(map(limit_of, self.fail_on or ())))
@@ -160,11 +160,12 @@ class PlanOptions:
 
 @grouped
 def plan(options: PlanOptions) -> None:
-    """Show the plan of a settings file. Needs neither Node.js nor AWS.
+    """Show the plan of a settings file. Needs no AWS account.
 
     Prints a summary and the warnings of each endpoint. --verbose, --json and --markdown explain
     every number. --against shows what deploying the file changes, compared with another file or a
-    Git revision. It reads settings and the files they name from Git's objects, and runs no code.
+    Git revision: it synthesises both stacks, which needs Node.js. It reads settings and the files
+    they name from Git's objects, and runs no code of either revision.
 
     \b
     Exit codes:
@@ -341,13 +342,15 @@ def _stack_parts(settings: Settings, day: Shape | None, *, cost: bool) -> Iterat
 
 def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[SettingsComparison, bool]:
     """Print what deploying settings over another file does; whether that fails the command."""
-    from ..settings.update.comparison import compare
-    from ..settings.update.review import FileReview, breaches
+    from ..change.comparison import review
+    from ..change.file_review import FileReview
+    from ..change.verdict import breaches
     from .plan_changes import compared
 
     assert options.against is not None
-    before = _loaded(Path(options.against), options)
-    comparison = compare(before, after)
+    former = Path(options.against)
+    contexts = _context(former), _context(path)
+    comparison = review(_loaded(former, options), after, contexts)
     if options.endpoint is not None:
         comparison = comparison.of(options.endpoint)
     names = options.against, str(path)
@@ -363,12 +366,21 @@ def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Settin
     return comparison, bool(findings)
 
 
+def _context(path: Path) -> AppContext:
+    """The context of the CDK app in the folder of a settings file."""
+    from ..change.synthesis import context_beside
+
+    whole = path.resolve()
+    return context_beside(whole, whole.parent, Path.exists)
+
+
 def _review(names: list[str], options: PlanOptions) -> None:
     """Print what settings files do to what a revision of Git has."""
     from glob import escape
 
-    from ..settings.update.review import breaches, review_files
-    from ..settings.update.revisions import Repository, WorkingTree
+    from ..change.file_review import review_files
+    from ..change.revisions import Repository, WorkingTree
+    from ..change.verdict import breaches
     from .plan_changes import reviewed
 
     assert options.against is not None
@@ -415,8 +427,8 @@ def _verdict(found: list[tuple[FailsOn, str]]) -> dict[str, Any]:
 def _adopt(adopted: AdoptedMeasurement, settings: Path, write: bool, *, quiet: bool) -> None:
     """Say what the measured value changes, and write it when that was asked for."""
     if not quiet:
+        from ..plan.decisions import changed_decisions
         from ..report.document import Code, Document, Listed, Section
-        from ..settings.update.comparison import changed_decisions
         from .plan_changes import decision_table
 
         parts: list[Part] = [f"{adopted.key}: {adopted.source}: {adopted.how}"]
@@ -424,8 +436,6 @@ def _adopt(adopted: AdoptedMeasurement, settings: Path, write: bool, *, quiet: b
             parts.append(Section("", [decision_table(changes, "before", "as measured")]))
         if adopted.raised:
             parts += ["Raised too, as the settings state it:", Listed(adopted.raised)]
-        effect, said, _ = _deploying(adopted)
-        parts.append(f"Deploying it: {effect.word}: {said}")
         diff, same = adopted.edit.diff(), f"{settings} says so already."
         print_document(Document("", [*parts, Section("", [Code([(diff, "")]) if diff else same])]))
     if not adopted.edit.changed:
@@ -439,17 +449,9 @@ def _adopt(adopted: AdoptedMeasurement, settings: Path, write: bool, *, quiet: b
         say(f"{settings} is as it was; --write changes it.", err=True)
 
 
-def _deploying(adopted: AdoptedMeasurement) -> Consequence:
-    """What deploying the written file does to the endpoint, if the file as it was is deployed."""
-    from ..settings.update.comparison import compare
-
-    return compare(adopted.settings_before, adopted.settings_after).outcomes[adopted.key]
-
-
 def _adopted_data(adopted: AdoptedMeasurement, options: PlanOptions) -> dict[str, Any]:
-    from ..settings.update.comparison import changed_decisions
+    from ..plan.decisions import changed_decisions
 
-    effect, said, _ = _deploying(adopted)
     file = {} if options.from_canary else {"file": str(options.from_load_test)}
     data: dict[str, Any] = {
         **file,
@@ -460,7 +462,6 @@ def _adopted_data(adopted: AdoptedMeasurement, options: PlanOptions) -> dict[str
         "caution": "; ".join(adopted.cautions),
         "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),
-        "deploying": {"effect": effect.word, "text": said},
         "diff": adopted.edit.diff(),
         "written": options.write and adopted.edit.changed,
     }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..options.option import Effect
+from ..change.effects import MEANINGS, Effect
+from ..change.file_review import FileReview
 from ..report.document import (
     Cell,
     Document,
@@ -20,15 +20,13 @@ from ..report.document import (
     Tone,
 )
 from ..report.numbers import readable
-from ..settings.update.endpoint_fields import MEANINGS, SettingDifference
-from ..settings.update.review import FileReview
 
 if TYPE_CHECKING:
+    from ..change.comparison import SettingsComparison
+    from ..change.settings_differences import SettingDifference
+    from ..change.verdict import FailsOn
     from ..plan.hourly_cost import EndpointCost, StackCost
-    from ..settings.update.comparison import SettingsComparison
-    from ..settings.update.review import FailsOn
 
-_ONE_LINE = 58  # characters of a setting and its two values that stand on one line
 _MOST_SHOWN = 10  # differences that a page and a comment do not fold
 _MOST_NAMED = 3  # files, in the verdict
 _LONGEST_PATH = 200  # characters of each
@@ -44,7 +42,8 @@ _TONES: dict[Effect, Tone] = {
 }
 _WORSE: tuple[Tone, ...] = ("soft", "good", "careful", "other", "bad")
 _READ_ONLY = (
-    "Only settings, and the files that they name, were read: no code of either revision was run."
+    "Only settings, the files that they name, cdk.json and cdk.context.json were read: no code of "
+    "either revision was run."
 )
 
 
@@ -116,77 +115,85 @@ def _judged(
 
 
 def _headline(comparison: SettingsComparison) -> str:
-    """How many differences there are, and of which effect."""
-    counts = Counter(difference.effect for difference in comparison.differences)
-    words = ", ".join(f"{counts[effect]} {effect.word}" for effect in sorted(counts, reverse=True))
-    return f"{_counted(counts.total())}: {words}" if counts else "no difference"
-
-
-def _counted(number: int) -> str:
-    return f"{number} difference{'s' * (number != 1)}"
+    """How many settings differ, and the greatest effect."""
+    count = len(comparison.differences)
+    if not comparison.differs:
+        return "no difference"
+    return f"{count} difference{'s' * (count != 1)}: {comparison.effect.word}"
 
 
 def _comparison_parts(comparison: SettingsComparison, before: str, after: str) -> Iterator[Part]:
-    used = sorted({difference.effect for difference in comparison.differences}, reverse=True)
-    if not used:
-        yield Sentence("Deploying it changes nothing.")
-    else:
+    if comparison.differs:
         rows = [(outcome.effect, key, outcome.text) for key, outcome in comparison.outcomes.items()]
         yield Section("", [_table(("Effect", "Endpoint", "What becomes of it"), rows)])
         yield from _cost(*comparison.costs)
         yield from _warnings(comparison.warnings)
+        many = len(comparison.differences) + len(comparison.stack.rows) > _MOST_SHOWN
         for key in ("", *comparison.keys):
-            if of := [
-                difference for difference in comparison.differences if difference.endpoint == key
-            ]:
-                table = _table(
-                    ("Effect", "Setting", "What it does"),
-                    [
-                        (difference.effect, _setting(difference), _consequences(difference))
-                        for difference in of
-                    ],
-                )
-                title = f"{key or 'Shared by all endpoints'}: {_counted(len(of))}"
-                many = len(comparison.differences) > _MOST_SHOWN
-                yield Section(title, [table], folded=many)
+            yield from _of_endpoint(comparison, key, folded=many)
         changes = [
             decision
             for decision in comparison.decisions
-            if all(decision["endpoint"] in of for of in comparison.explanations)
+            if all(decision["endpoint"] in plans for plans in comparison.explanations)
         ]
         if changes:
             title = f"Plan: {len(changes)} decision{'s' * (len(changes) != 1)} changed"
             yield Section(title, [decision_table(changes, before, after)], folded=True)
-        meanings = [Row(effect.word, MEANINGS[effect]) for effect in used]
+        effects = {outcome.effect for outcome in comparison.outcomes.values()}
+        effects |= {row.effect for row in comparison.stack.rows}
+        meanings = [Row(effect.word, MEANINGS[effect]) for effect in sorted(effects, reverse=True)]
         yield Section("What the effects are", [Listed(meanings, aligned=True)], folded=True)
+    else:
+        yield Sentence("Deploying it changes nothing.")
+    notes = [Sentence(text) for text in _not_compared(comparison)]
+    if notes:
+        yield Section("", notes)
+
+
+def _of_endpoint(comparison: SettingsComparison, key: str, *, folded: bool) -> Iterator[Part]:
+    """The settings that differ, and what becomes of the resources, of one endpoint or of all."""
+    name = key or "Shared by all endpoints"
+    settings = [_setting(one) for one in comparison.differences if one.endpoint == key]
+    if settings:
+        title = f"{name}: {len(settings)} setting{'s' * (len(settings) != 1)}"
+        heads = ("Setting", "Before", "After")
+        yield Section(title, [Table(heads, settings, align="l")], folded=folded)
+    rows = sorted(
+        (row for row in comparison.stack.rows if row.endpoint == key),
+        key=lambda row: row.effect,
+        reverse=True,
+    )
+    if rows:
+        table = _table(("Effect", "In the stack"), [(row.effect, row.text) for row in rows])
+        yield Section(f"{name}: the stack", [table], folded=folded)
+
+
+def _not_compared(comparison: SettingsComparison) -> Iterator[str]:
+    """What the comparison does not know."""
     if comparison.unread:
-        names = ", ".join(str(each) for each in comparison.unread)
-        text = (
+        names = ", ".join(str(asset) for asset in comparison.unread)
+        yield (
             f"Not compared: what is in {names} now with what was in it when it was deployed; other "
             "content is a difference too."
         )
-        yield Section("", [Sentence(text)])
+    if comparison.not_looked_up:
+        yield (
+            f"Not in cdk.context.json: {', '.join(comparison.not_looked_up)}. Both sides were "
+            "synthesised with a stand-in for it."
+        )
+    if comparison.changed_lookups:
+        yield "cdk.context.json changes what the CDK CLI looked up in the account."
 
 
-def _table(heads: Sequence[str], rows: Sequence[tuple[Effect, str, str]]) -> Table:
-    cells = [(Cell(each.word, _TONES[each]), what, text) for each, what, text in rows]
+def _table(heads: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Table:
+    cells = [(Cell(effect.word, _TONES[effect]), *texts) for effect, *texts in rows]
     return Table(heads, cells, align="l", stacked=True)
 
 
-def _setting(difference: SettingDifference) -> str:
-    """The setting and both values, on lines of their own where they are long."""
-    path = difference.path or "the endpoint"
+def _setting(difference: SettingDifference) -> tuple[str, str, str]:
+    """The setting and both values."""
     was, now = difference.before or "none", difference.after or "none"
-    if len(path) + len(was) + len(now) <= _ONE_LINE:
-        return f"{path}: {was} -> {now}"
-    return f"{path}\n   {was}\n-> {now}"
-
-
-def _consequences(difference: SettingDifference) -> str:
-    effects = sorted(difference.consequences, key=lambda effect: effect.effect, reverse=True)
-    if len(effects) == 1:
-        return effects[0].text
-    return "\n".join(f"{effect.effect.word}: {effect.text}" for effect in effects)
+    return difference.path or "the endpoint", was, now
 
 
 def decision_table(changes: Sequence[dict[str, Any]], before: str, after: str) -> Table:

@@ -32,7 +32,7 @@ from ..facts.rules import (
 from ..facts.token_values import is_token
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
-from .option import Option, Options, Touched
+from .option import Option, Options
 from .throughput import stated
 
 if TYPE_CHECKING:
@@ -241,10 +241,9 @@ class AlarmOptions(Options):
     ] = "planned"
     """Longest OverheadLatency by statistic: Average or Maximum; AWS lists no percentiles for it.
     Default: the target's share for overhead."""
-    tokens: Annotated[
-        TokenAlarmOptions,
-        Option(example={"kv_cache_use": 0.95}, touches=Touched(planned=("token_alarms",))),
-    ] = field(default_factory=TokenAlarmOptions)
+    tokens: Annotated[TokenAlarmOptions, Option(example={"kv_cache_use": 0.95})] = field(
+        default_factory=TokenAlarmOptions
+    )
     """Alarms on tokens. Default: the plan's, from the ttft and itl targets."""
     error_rate: Annotated[
         float | Literal["planned"] | None, Option(limits.ERROR_RATE, 0.01, billed=(2,))

@@ -24,7 +24,7 @@ from ..facts.rules import (
     PREFIX_ENDS_WITH_SLASH,
 )
 from ..facts.token_values import is_token
-from .option import DATA_KEY, Option, Options, Touched
+from .option import Option, Options
 from .rules import (
     ECR_REPOSITORY,
     ENCRYPTION_KEY_ARN,
@@ -147,9 +147,7 @@ class ModelDataSettings(Options):
     accept_eula: Annotated[bool, Option(example=True)] = False
     """With s3 or s3_prefix: accept the end-user license agreement of a gated JumpStart model.
     Default: false."""
-    kms_key_arn: Annotated[
-        str | None, Option(ENCRYPTION_KEY_ARN, KMS_KEY_EXAMPLE, touches=Touched((DATA_KEY,)))
-    ] = None
+    kms_key_arn: Annotated[str | None, Option(ENCRYPTION_KEY_ARN, KMS_KEY_EXAMPLE)] = None
     """Your KMS key that encrypts the files (for an asset: the bootstrap bucket's). The model's role
     may decrypt with it. Default: none; S3 or the AWS managed key encrypts them."""
 

@@ -12,7 +12,7 @@ from ..facts import limits
 from ..facts.limits import METRIC_FREQUENCY
 from .argument_kinds import checked_arguments
 from .deployment import DeploymentPolicy
-from .option import CHECK, CONFIGURATION, MODEL, NAME, TAGS, Option, Options, Touched
+from .option import Option, Options
 from .written_to_s3 import DataCapture
 
 if TYPE_CHECKING:
@@ -58,17 +58,14 @@ class ModelOptions(Options):
     role: iam.IRole | None = None
     """Execution role of the model. Default: a new role with the least privilege."""
     inference_mode: Annotated[
-        Literal["Serial", "Direct"] | None,
-        Option(limits.INFERENCE_MODE, "Serial", touches=Touched((MODEL,))),
+        Literal["Serial", "Direct"] | None, Option(limits.INFERENCE_MODE, "Serial")
     ] = None
     """How several containers work together: Serial passes each answer to the next, Direct lets
     callers choose a container by hostname. Required with several containers.
 
     In Python, the default is Serial.
     """
-    network_isolation: Annotated[bool | None, Option(example=True, touches=Touched((MODEL,)))] = (
-        None
-    )
+    network_isolation: Annotated[bool | None, Option(example=True)] = None
     """Isolate the containers from the network; they still get model data. Default: true with
     hugging_face, else false."""
 
@@ -89,25 +86,16 @@ class ConfigurationOptions(Options):
     encryption_key: kms.IKey | None = None
     """KMS key for the instances' EBS volumes. Default: that of :class:`Safeguards`, else a key of
     AWS's."""
-    kms_key_with_local_storage: Annotated[
-        bool, Option(touches=Touched(planned=("volume_key",)))
-    ] = False
+    kms_key_with_local_storage: Annotated[bool, Option()] = False
     """Also use the key on a type with local storage; AWS's pages disagree on the effect. Default:
     false, which reports an error."""
     data_capture: Annotated[
         DataCapture | None,
-        Option(
-            example={"s3": "s3://my-bucket/captured/", "sampling_percentage": 10},
-            touches=Touched((CONFIGURATION,)),
-        ),
+        Option(example={"s3": "s3://my-bucket/captured/", "sampling_percentage": 10}),
     ] = None
     """Record requests and responses. Default: off."""
     metrics: Annotated[
-        MetricsPublishing | None,
-        Option(
-            example={"enhanced": True, "publish_frequency": "10s"},
-            touches=Touched((CONFIGURATION,)),
-        ),
+        MetricsPublishing | None, Option(example={"enhanced": True, "publish_frequency": "10s"})
     ] = None
     """What SageMaker publishes to CloudWatch. Default: AWS's defaults."""
 
@@ -127,9 +115,7 @@ class EndpointOptions(Options):
         True
     """
 
-    endpoint_name: Annotated[
-        str | None, Option(limits.ENDPOINT_NAME, "sentiment", touches=Touched((NAME,)))
-    ] = None
+    endpoint_name: Annotated[str | None, Option(limits.ENDPOINT_NAME, "sentiment")] = None
     """Name that callers invoke. Default: derived from stack and key, and changes with them. Set it
     in production.
 
@@ -137,19 +123,14 @@ class EndpointOptions(Options):
     construct moves or gets another id.
     """
     deployment: Annotated[
-        DeploymentPolicy | None,
-        Option(
-            example={"canary": {"size_percent": 10, "wait": "5m"}},
-            touches=Touched(planned=("deployment", "rollback_alarms")),
-        ),
+        DeploymentPolicy | None, Option(example={"canary": {"size_percent": 10, "wait": "5m"}})
     ] = None
     """How a new version takes over. Default: a canary of 10 percent for 5m; all at once on Inf1,
     which takes no canary."""
-    confirm_updates: Annotated[bool, Option(touches=Touched((CHECK,)))] = True
+    confirm_updates: Annotated[bool, Option()] = True
     """Fail the deployment if SageMaker does not serve this version afterwards. Default: true."""
     tags: Annotated[
-        Mapping[str, str],
-        Option(limits.TAG_VALUE, {"team": "nlp"}, keys=limits.TAG_KEY, touches=Touched((TAGS,))),
+        Mapping[str, str], Option(limits.TAG_VALUE, {"team": "nlp"}, keys=limits.TAG_KEY)
     ] = field(default_factory=dict)
     """Tags for all resources of this endpoint; they override the stack's. Up to 50 together.
 

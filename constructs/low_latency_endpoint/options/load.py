@@ -15,7 +15,7 @@ from ..facts.limit_kinds import Range, number_range
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
 from .latency_target import LatencyTarget
-from .option import FLEET, PLAN, Option, Options, Touched
+from .option import Option, Options
 from .scaling import InstanceCounts, ScalingOptions
 from .throughput import MeasuredThroughput
 
@@ -177,55 +177,37 @@ def _text(length: Any) -> str:
     return length.text if isinstance(length, TokenLengths) else f"{length:,}"
 
 
-_OF_FLEET = Touched(planned=("scaling", *FLEET))
-
-
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions(Options):
     """What an endpoint has to hold, and the fleet that holds it."""
 
     leads: ClassVar[bool] = True
 
-    latency: Annotated[
-        LatencyTarget | None,
-        Option(
-            example={"p99": "200ms"},
-            touches=Touched(
-                planned=("routing", "thresholds", "token_alarms", "rollback_alarms", "warm_up")
-            ),
-        ),
-    ] = None
+    latency: Annotated[LatencyTarget | None, Option(example={"p99": "200ms"})] = None
     """The latency target. Default: none, with no latency alarms and a warning."""
     throughput: Annotated[
-        MeasuredThroughput | None,
-        Option(
-            example={"peak_tps": 1000, "tps_per_instance": 200},
-            touches=Touched(planned=("scaling", "alarm_windows", *FLEET)),
-        ),
+        MeasuredThroughput | None, Option(example={"peak_tps": 1000, "tps_per_instance": 200})
     ] = None
     """Load to serve and measured throughput. Default: not measured, so one instance per client zone
     and no scaling."""
     tokens: Annotated[
-        TokenTraffic | None,
-        Option(example={"input": 512, "output": 128, "shared_prefix": 0.5}, touches=_OF_FLEET),
+        TokenTraffic | None, Option(example={"input": 512, "output": 128, "shared_prefix": 0.5})
     ] = None
     """Tokens of prompts and answers, for a language model that streams: the plan counts capacity
     and KV cache in tokens. Default: it counts only calls."""
-    streaming: Annotated[bool | None, Option(touches=Touched((PLAN,)))] = None
+    streaming: Annotated[bool | None, Option()] = None
     """Callers stream answers: SageMaker ends a stream after 8 minutes, other calls after 60 s.
     Default: true with tokens or targets for ttft or itl, else false."""
-    payload_bytes: Annotated[
-        int | None, Option(limits.PAYLOAD, 8000000, planned=True, touches=Touched((PLAN,)))
-    ] = None
+    payload_bytes: Annotated[int | None, Option(limits.PAYLOAD, 8000000, planned=True)] = None
     """Size of the callers' largest request, for SageMaker's limits, the data through the interface
     endpoint, and the overhead. Default: assumed to be that of the warm-up's payload, and not
     checked."""
-    instances: Annotated[
-        InstanceCounts, Option(example={"min": 2, "max": 12}, touches=_OF_FLEET)
-    ] = field(default_factory=InstanceCounts)
+    instances: Annotated[InstanceCounts, Option(example={"min": 2, "max": 12})] = field(
+        default_factory=InstanceCounts
+    )
     """Instance counts. Default: derived from the throughput."""
-    scaling: Annotated[
-        ScalingOptions, Option(example={"scale_in_cooldown": "5m"}, touches=_OF_FLEET)
-    ] = field(default_factory=ScalingOptions)
+    scaling: Annotated[ScalingOptions, Option(example={"scale_in_cooldown": "5m"})] = field(
+        default_factory=ScalingOptions
+    )
     """How the number of instances follows the load. Default: target tracking on invocations per
     instance."""

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
-from enum import IntEnum
 from functools import cache
 from inspect import cleandoc, get_annotations
 from itertools import pairwise
@@ -24,56 +23,6 @@ from ..facts.limit_kinds import Limit
 from ..facts.paths import check_below
 from ..facts.token_values import check_known, is_token
 from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER
-
-
-class Effect(IntEnum):
-    """From harmless to what fails; of several the greatest counts."""
-
-    NOTHING = 0
-    IN_PLACE = 1
-    NEW = 2
-    DEPLOYMENT = 3
-    NOT_KNOWN = 4
-    REPLACED = 5
-    DELETED = 6
-    REFUSED = 7
-
-    @property
-    def word(self) -> str:
-        """As it is printed."""
-        return self.name.lower().replace("_", " ")
-
-
-class Part(NamedTuple):
-    """A part of an endpoint that an option changes, whatever the plan says."""
-
-    effect: Effect
-    text: str
-
-
-MODEL = Part(Effect.DEPLOYMENT, "a new model and endpoint configuration")
-DATA_KEY = Part(Effect.IN_PLACE, "what the model's role may decrypt with")
-CONFIGURATION = Part(Effect.DEPLOYMENT, "a new endpoint configuration")
-STAGING = Part(Effect.IN_PLACE, "what copies the model from the Hub; files that are there stay")
-NAME = Part(Effect.REPLACED, "")  # in words of its own
-VARIANT = Part(Effect.DEPLOYMENT, "a new endpoint configuration")
-CHECK = Part(Effect.IN_PLACE, "the resource that fails a deployment which SageMaker rolled back")
-DASHBOARD = Part(Effect.IN_PLACE, "the dashboard")
-CANARY = Part(Effect.IN_PLACE, "the canary, its alarms and the dashboard")
-WARM_UP = Part(Effect.IN_PLACE, "the warm-up, which sends its requests again to what serves then")
-TAGS = Part(Effect.IN_PLACE, "the tags")
-PLAN = Part(Effect.NOTHING, "the plan alone checks it")
-
-
-class Touched(NamedTuple):
-    """What an option touches: parts in any case, and what the plan decides where that differs."""
-
-    parts: tuple[Part, ...] = ()
-    planned: tuple[str, ...] = ()  # names in settings/update/endpoint_fields.py, PLANNED
-
-
-FLEET = ("initial", "range", "keeps", "subnets", "warm_up", "further", "further_scaling")
-"""What the plan decides of the fleets."""
 
 
 class _AnyDuration(type):
@@ -103,7 +52,6 @@ class Option(NamedTuple):
     known: bool = False  # whether a CDK token is refused: CloudFormation does not calculate
     planned: bool = False  # whether the plan calculates with it, which refuses a token by LLE825
     schema: Mapping[str, Any] | None = None  # where JSON schema can say more than the kind does
-    touches: Touched | None = None  # by default what the group around it touches
     keys: Limit | None = None  # of a mapping's keys
     entries: Limit | None = None  # of how many entries a list has
     as_text: bool = False  # whether a number without quotes counts as its text

@@ -25,7 +25,7 @@ from ..facts.rules import (
 from ..facts.scaling_steps import STEP_CHANGE
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
-from .option import Option, Options, Touched, options_of
+from .option import Option, Options, options_of
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 if TYPE_CHECKING:
@@ -402,18 +402,12 @@ class ScalingOptions(Options):
     time. Default: 5m, assumed, and more for Hub weights above 37 GB."""
     schedule: Annotated[
         Sequence[ScalingSchedule],
-        Option(
-            example=[{"name": "morning", "cron": "45 7 ? * MON-FRI *", "min": 8}],
-            touches=Touched(planned=("schedule", "subnets", "further_scaling")),
-        ),
+        Option(example=[{"name": "morning", "cron": "45 7 ? * MON-FRI *", "min": 8}]),
     ] = ()
     """Other minimum and maximum counts at set times. Default: none."""
     steps: Annotated[
         ScalingSteps | None,
-        Option(
-            example={"metric": "concurrency", "adds": [{"requests": 8, "add": 2}]},
-            touches=Touched(planned=("steps", "further_scaling")),
-        ),
+        Option(example={"metric": "concurrency", "adds": [{"requests": 8, "add": 2}]}),
     ] = None
     """Instances to add at once when traffic jumps, before target tracking acts. Default: none."""
 

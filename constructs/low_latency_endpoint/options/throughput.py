@@ -22,7 +22,7 @@ from ..facts.rules import ONE_KIND_OF_RISE
 from ..facts.token_values import is_token
 from ..report.numbers import plain_number, readable
 from .argument_kinds import checked_arguments
-from .option import FLEET, Option, Options, Touched
+from .option import Option, Options
 from .scaling import SCHEDULE_NAME, ScalingOptions, check_time_zone
 
 HELD_SHARE = 0.9
@@ -207,9 +207,7 @@ class MeasuredThroughput(Options):
     peaks: Annotated[
         Mapping[str, PeakAtTime],
         Option(
-            keys=SCHEDULE_NAME,
-            example={"night": {"tps": 2000, "from": "22:00", "to": "06:00"}},
-            touches=Touched(planned=("schedule", *FLEET)),
+            keys=SCHEDULE_NAME, example={"night": {"tps": 2000, "from": "22:00", "to": "06:00"}}
         ),
     ] = field(default_factory=dict, hash=False)
     """Other peaks at set times, by name, such as a batch at night or a quiet time: scheduled

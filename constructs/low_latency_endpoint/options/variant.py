@@ -15,7 +15,7 @@ from ..facts.rules import PREFIX_SETTINGS
 from ..facts.token_values import is_token
 from ..report.numbers import plain_number, readable
 from .argument_kinds import checked_arguments
-from .option import CONFIGURATION, FLEET, PLAN, VARIANT, Option, Options, Touched
+from .option import Option, Options
 from .rules import CUSTOM_AMI
 from .scaling import InstanceCounts, ScalingOptions
 from .throughput import MeasuredThroughput
@@ -45,13 +45,9 @@ class PlannedPool(Options):
 
     instance_type: Annotated[str, Option(limits.INSTANCE_TYPE, "ml.g6.xlarge")]
     """Instance type."""
-    priority: Annotated[
-        int, Option(limits.INSTANCE_POOL_PRIORITY, 1, touches=Touched((CONFIGURATION,)))
-    ]
+    priority: Annotated[int, Option(limits.INSTANCE_POOL_PRIORITY, 1)]
     """1 is tried first, 5 last."""
-    tps_per_instance: Annotated[
-        float | None, Option(limits.TPS_PER_INSTANCE, 300, touches=Touched((PLAN,)))
-    ] = None
+    tps_per_instance: Annotated[float | None, Option(limits.TPS_PER_INSTANCE, 300)] = None
     """Requests per second that one instance of the type served; required with throughput, which
     states the slowest type's. Default: not measured."""
     own_model: bool = False
@@ -94,9 +90,6 @@ def check_pools(
         raise SIZED_FOR_ANOTHER.error(
             got=f"{instance_type}{stated}", allowed=slowest.text, where="throughput"
         )
-
-
-_CONFIGURATION = Touched((CONFIGURATION,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,20 +248,14 @@ class InferenceAmi:
 class InstanceOptions(Options):
     """The instances of a variant, and how requests find them."""
 
-    routing: Annotated[
-        RoutingStrategy | None,
-        Option(
-            example="least_outstanding_requests", touches=Touched(planned=("routing", "further"))
-        ),
-    ] = None
+    routing: Annotated[RoutingStrategy | None, Option(example="least_outstanding_requests")] = None
     """How SageMaker chooses an instance for a request. Default: least_outstanding_requests.
 
     A :class:`ProductionVariant` by itself has SageMaker's own default, RANDOM: the template has no
     RoutingConfig. A :class:`FurtherVariant` has the first variant's.
     """
     startup_health_check_timeout: Annotated[
-        Duration | timedelta | str | None,
-        Option(limits.CONTAINER_STARTUP_SECONDS, "5m", touches=_CONFIGURATION),
+        Duration | timedelta | str | None, Option(limits.CONTAINER_STARTUP_SECONDS, "5m")
     ] = None
     """How long a container may take to answer its first ping, 60s to 1h. Default: SageMaker's; for
     a model of the Hugging Face Hub by its size.
@@ -276,8 +263,7 @@ class InstanceOptions(Options):
     A :class:`FurtherVariant` has the first variant's by default.
     """
     model_data_download_timeout: Annotated[
-        Duration | timedelta | str | None,
-        Option(limits.MODEL_DOWNLOAD_SECONDS, "5m", touches=_CONFIGURATION),
+        Duration | timedelta | str | None, Option(limits.MODEL_DOWNLOAD_SECONDS, "5m")
     ] = None
     """How long the model's download may take, 60s to 1h; raise it for models over 40 GB. Default:
     SageMaker's.
@@ -285,41 +271,33 @@ class InstanceOptions(Options):
     A :class:`FurtherVariant` has the first variant's by default.
     """
     instance_provision_timeout: Annotated[
-        Duration | timedelta | str | None,
-        Option(limits.PROVISION_SECONDS, "10m", touches=_CONFIGURATION),
+        Duration | timedelta | str | None, Option(limits.PROVISION_SECONDS, "10m")
     ] = None
     """How long SageMaker looks for instances, 5m to 1h. Default: SageMaker's.
 
     A :class:`FurtherVariant` has the first variant's by default.
     """
-    volume_size_gib: Annotated[
-        int | None, Option(limits.VOLUME_SIZE, 64, touches=_CONFIGURATION)
-    ] = None
+    volume_size_gib: Annotated[int | None, Option(limits.VOLUME_SIZE, 64)] = None
     """Size of each instance's EBS volume, 1 to 512 GiB, for types without local storage. Default:
     SageMaker's.
 
     A :class:`FurtherVariant` has the first variant's by default, on its instance type.
     """
     inference_ami: Annotated[
-        InferenceAmi | None,
-        Option(
-            example="al2023-ami-sagemaker-inference-gpu-4-1",
-            touches=Touched(planned=("inference_ami", "further")),
-        ),
+        InferenceAmi | None, Option(example="al2023-ami-sagemaker-inference-gpu-4-1")
     ] = None
     """Machine image of the instances, which sets the driver; {custom: name} for one that is not
     listed here. Default: for CUDA 13 images the one they need, else SageMaker's.
 
     A :class:`FurtherVariant` has the first variant's by default, on its instance type.
     """
-    ssm_access: Annotated[bool, Option(touches=_CONFIGURATION)] = False
+    ssm_access: Annotated[bool, Option()] = False
     """Let operators open shells on the instances through Systems Manager. Default: false."""
     capacity_reservation_arn: Annotated[
         str | None,
         Option(
             limits.CAPACITY_RESERVATION_ARN,
             "arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine",
-            touches=_CONFIGURATION,
         ),
     ] = None
     """ML capacity reservation; without free capacity in it, launches fail. Default: on demand."""
@@ -344,31 +322,22 @@ class FurtherOptions(InstanceOptions):
         "inference_ami": "the first variant's, on its instance type; else as for the endpoint",
     }
 
-    ssm_access: Annotated[bool | None, Option(touches=_CONFIGURATION)] = None  # type: ignore[assignment]
+    ssm_access: Annotated[bool | None, Option()] = None  # type: ignore[assignment]
     """Let operators open shells on its instances through Systems Manager. Default: the first
     variant's."""
-    tps_per_instance: Annotated[
-        float | None, Option(limits.TPS_PER_INSTANCE, 240, touches=Touched(planned=FLEET))
-    ] = None
+    tps_per_instance: Annotated[float | None, Option(limits.TPS_PER_INSTANCE, 240)] = None
     """Requests per second that one of its instances served. Default: the first variant's, with a
     warning for another model or instance type."""
-    safety_factor: Annotated[
-        float | None, Option(limits.SAFETY_FACTOR, 0.65, touches=Touched(planned=FLEET))
-    ] = None
+    safety_factor: Annotated[float | None, Option(limits.SAFETY_FACTOR, 0.65)] = None
     """Share of that throughput that scaling targets. Default: the first variant's."""
     concurrency_per_instance: Annotated[
-        float | None, Option(limits.CONCURRENCY_PER_INSTANCE, 24, touches=Touched(planned=FLEET))
+        float | None, Option(limits.CONCURRENCY_PER_INSTANCE, 24)
     ] = None
     """Language models: requests in flight on one of its instances at that limit. Default: the first
     variant's; not known with another instance type or its own tps_per_instance."""
-    instances: Annotated[
-        InstanceCounts | None, Option(example={"min": 2, "max": 4}, touches=Touched(planned=FLEET))
-    ] = None
+    instances: Annotated[InstanceCounts | None, Option(example={"min": 2, "max": 4})] = None
     """Instance counts. Default: derived from its share of the throughput."""
-    scaling: Annotated[
-        ScalingOptions | None,
-        Option(example={"scale_in_cooldown": "5m"}, touches=Touched(planned=FLEET)),
-    ] = None
+    scaling: Annotated[ScalingOptions | None, Option(example={"scale_in_cooldown": "5m"})] = None
     """How its number of instances follows its load. Default: as the first variant, without schedule
     and steps."""
 
@@ -402,11 +371,9 @@ class VariantOptions(InstanceOptions):
         'primary'
     """
 
-    name: Annotated[str, Option(limits.VARIANT_NAME, "primary", touches=Touched((VARIANT,)))] = (
-        "primary"
-    )
+    name: Annotated[str, Option(limits.VARIANT_NAME, "primary")] = "primary"
     """Keep it over updates: guarded deployments need the same variant name. Default: primary."""
-    weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 9, touches=_CONFIGURATION)] = 1.0
+    weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 9)] = 1.0
     """Share of the requests relative to those of the other variants; 0 gets none but TargetVariant
     calls. Default: 1."""
     core_dump: CoreDump | None = None

@@ -16,7 +16,7 @@ from ..facts import warm_up_rules as rules
 from ..facts.limit_kinds import Range
 from ..facts.token_values import is_token
 from .argument_kinds import checked_arguments
-from .option import Option, Options, Touched
+from .option import Option, Options
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 if TYPE_CHECKING:
@@ -248,9 +248,7 @@ class WarmUpOptions(Options):
     ]
     """A request like those of your callers. Several take turns, for example one for each model of a
     multi-model endpoint."""
-    requests: Annotated[
-        int | None, Option(rules.WARM_UP_REQUESTS, 500, touches=Touched(planned=("warm_up",)))
-    ] = None
+    requests: Annotated[int | None, Option(rules.WARM_UP_REQUESTS, 500)] = None
     """Minimum number of requests, in all zones together; 0 for no warm-up. Default: the plan's,
     enough to reach every worker.
 

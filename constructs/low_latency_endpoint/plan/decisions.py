@@ -237,3 +237,26 @@ def values_in_template(plan: Mapping[str, Any]) -> dict[str, Any]:
     if "peak_tps" in found:
         found["peak_tps"] = max(found["peak_tps"], *peaks, 0)
     return dict(sorted({**found, "alarms": alarms}.items()))
+
+
+def changed_decisions(
+    before: Mapping[str, Explanation], after: Mapping[str, Explanation]
+) -> list[dict[str, Any]]:
+    """What differs, by endpoint and decision; values as text, none where it is not decided."""
+    changes = []
+    for name in dict.fromkeys([*before, *after]):
+        old = {decision.name: decision for decision in before.get(name, ())}
+        new = {decision.name: decision for decision in after.get(name, ())}
+        for decision in dict.fromkeys([*old, *new]):
+            was, now = old.get(decision), new.get(decision)
+            if was is None or now is None or was.value != now.value:
+                changes.append(
+                    {
+                        "endpoint": name,
+                        "decision": decision,
+                        "title": (now or was).title,  # type: ignore[union-attr]  # one of them is there
+                        "before": was.value_text if was else None,
+                        "after": now.value_text if now else None,
+                    }
+                )
+    return changes

@@ -28,34 +28,12 @@ from ..options.canary import CanaryOptions, silence_beside
 from ..options.container import ContainerSettings, rules_of_model
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.load import LoadOptions
-from ..options.option import (
-    CANARY,
-    CONFIGURATION,
-    DASHBOARD,
-    FLEET,
-    MODEL,
-    VARIANT,
-    WARM_UP,
-    Option,
-    Touched,
-)
+from ..options.option import Option
 from ..options.rules import KMS_KEY_ARN, KMS_KEY_EXAMPLE, ROLE_ARN, SHADOW_SHARE
 from ..options.variant import FurtherOptions, InstanceOptions, PlannedPool
 from ..options.warm_up import WarmUpOptions, WarmUpPayload, rules_of_targets
 from ..options.written_to_s3 import CoreDump
 from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
-
-#: What the plan decides where a variant beside the first comes or goes, or runs elsewhere.
-OF_FURTHER = (
-    "token_alarms",
-    "rollback_alarms",
-    "alarm_windows",
-    "scaling",
-    "deployment",
-    "volume_key",
-    *FLEET,
-)
-_WEIGHT = Touched((CONFIGURATION,), ("scaling", "alarm_windows", *FLEET))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,25 +42,16 @@ class FurtherSettings(FurtherOptions):
 
     containers: Annotated[
         Sequence[ContainerSettings],
-        Option(
-            example=[{"image": {"ecr": {"repository": "scorer", "tag": "2"}}}],
-            touches=Touched((MODEL,), ("further",)),
-        ),
+        Option(example=[{"image": {"ecr": {"repository": "scorer", "tag": "2"}}}]),
     ] = ()
     """The containers of its own model. Default: the first variant's model."""
     hugging_face: Annotated[
-        HuggingFaceSettings | None,
-        Option(example={"model": "Qwen/Qwen3-8B"}, touches=Touched((MODEL,), ("further",))),
+        HuggingFaceSettings | None, Option(example={"model": "Qwen/Qwen3-8B"})
     ] = None
     """Instead of containers: its own model from the Hugging Face Hub."""
-    inference_mode: Annotated[
-        str | None, Option(limits.INFERENCE_MODE, "Serial", touches=Touched((MODEL,)))
-    ] = None
+    inference_mode: Annotated[str | None, Option(limits.INFERENCE_MODE, "Serial")] = None
     """How its own containers work together, as for the endpoint."""
-    instance_type: Annotated[
-        str | None,
-        Option(limits.INSTANCE_TYPE, "ml.g6.xlarge", touches=Touched((VARIANT,), OF_FURTHER)),
-    ] = None
+    instance_type: Annotated[str | None, Option(limits.INSTANCE_TYPE, "ml.g6.xlarge")] = None
     """Instance type. Default: the first variant's."""
 
     def _rules_of_model(self) -> Iterator[Finding]:
@@ -101,7 +70,7 @@ class FurtherSettings(FurtherOptions):
 class VariantSettings(FurtherSettings):
     """A further production variant."""
 
-    weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 1, touches=_WEIGHT)] = 1.0
+    weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 1)] = 1.0
     """Share of the requests relative to the other variants; with 0 only calls with its name as
     TargetVariant reach it. Default: 1."""
 
@@ -110,14 +79,9 @@ class VariantSettings(FurtherSettings):
 class ShadowSettings(FurtherSettings):
     """A shadow variant."""
 
-    name: Annotated[
-        str, Option(limits.VARIANT_NAME, "candidate", touches=Touched((VARIANT,), OF_FURTHER))
-    ]
+    name: Annotated[str, Option(limits.VARIANT_NAME, "candidate")]
     """Name of the variant."""
-    share: Annotated[
-        float,
-        Option(SHADOW_SHARE, 0.5, touches=Touched((CONFIGURATION,), ("alarm_windows", *FLEET))),
-    ] = 1.0
+    share: Annotated[float, Option(SHADOW_SHARE, 0.5)] = 1.0
     """Share of the requests to copy. It becomes a weight; AWS describes only equal weights, which
     copy all. Default: 1."""
 
@@ -200,28 +164,16 @@ class EndpointSettings(
                     "image": {"dlc": {"repository": "huggingface-pytorch-inference", "tag": "..."}},
                     "data": {"s3": "s3://my-bucket/model.tar.gz"},
                 }
-            ],
-            touches=Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
+            ]
         ),
     ] = ()
     """The containers, one or several (up to 15). Needed unless hugging_face is given."""
     hugging_face: Annotated[
-        HuggingFaceSettings | None,
-        Option(
-            example={"model": "Qwen/Qwen3-8B"},
-            touches=Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
-        ),
+        HuggingFaceSettings | None, Option(example={"model": "Qwen/Qwen3-8B"})
     ] = None
     """Instead of containers: a model of the Hugging Face Hub, pinned with low-latency pin. It and
     the instance type determine image, environment and timeouts."""
-    instance_type: Annotated[
-        str,
-        Option(
-            limits.INSTANCE_TYPE,
-            "ml.m5.12xlarge",
-            touches=Touched((VARIANT,), ("inference_ami", *FLEET)),
-        ),
-    ]
+    instance_type: Annotated[str, Option(limits.INSTANCE_TYPE, "ml.m5.12xlarge")]
     """Instance type of the variant. With instance_pools: the slowest, which the plan sizes for."""
     instance_pools: Annotated[
         Sequence[PlannedPool],
@@ -229,17 +181,14 @@ class EndpointSettings(
             example=[
                 {"instance_type": "ml.g6.xlarge", "priority": 1, "tps_per_instance": 300},
                 {"instance_type": "ml.g5.xlarge", "priority": 2, "tps_per_instance": 200},
-            ],
-            touches=Touched((VARIANT,), ("alarms", "volume_key", "inference_ami", *FLEET)),
+            ]
         ),
     ] = ()
     """Instance types of the first variant, tried by priority: if AWS has no capacity for one, the
     next serves. Default: instance_type alone."""
-    variant_name: Annotated[
-        str, Option(limits.VARIANT_NAME, "primary", touches=Touched((VARIANT,)))
-    ] = "primary"
+    variant_name: Annotated[str, Option(limits.VARIANT_NAME, "primary")] = "primary"
     """Name of the production variant. Default: primary."""
-    variant_weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 9, touches=_WEIGHT)] = 1.0
+    variant_weight: Annotated[float, Option(limits.VARIANT_WEIGHT, 9)] = 1.0
     """Share of the requests relative to the variants. Default: 1."""
     variants: Annotated[
         Mapping[Annotated[str, Option(limits.VARIANT_NAME)], VariantSettings],
@@ -254,43 +203,27 @@ class EndpointSettings(
     """A variant that gets copies of the requests; callers never see its answers. Not with variants.
     Default: none."""
     alarms: Annotated[
-        AlarmOptions,
-        Option(
-            example={"model_latency": {"p99": "200ms"}, "error_rate": 0.01},
-            touches=Touched(
-                planned=("thresholds", "alarms", "alarm_windows", "token_alarms", "rollback_alarms")
-            ),
-        ),
+        AlarmOptions, Option(example={"model_latency": {"p99": "200ms"}, "error_rate": 0.01})
     ] = field(default_factory=AlarmOptions)
     """Thresholds of the alarms. Default: the plan's, from the latency target."""
-    dashboard: Annotated[bool, Option(touches=Touched((DASHBOARD,)))] = True
+    dashboard: Annotated[bool, Option()] = True
     """Make a CloudWatch dashboard. Default: true."""
     warm_up: Annotated[
-        WarmUpOptions | None,
-        Option(
-            example={"payload": {"data": {"inputs": "I like you."}}}, touches=Touched((WARM_UP,))
-        ),
+        WarmUpOptions | None, Option(example={"payload": {"data": {"inputs": "I like you."}}})
     ] = None
     """Send test requests after each deployment. Default: off; it needs a payload."""
-    canary: Annotated[
-        CanaryOptions | None,
-        Option(example={"longest_connect": "10ms"}, touches=Touched((CANARY,))),
-    ] = None
+    canary: Annotated[CanaryOptions | None, Option(example={"longest_connect": "10ms"})] = None
     """Send a request a minute from each client zone to measure the path of its callers, with
     alarms. Default: off; it needs a payload, which warm_up may have."""
     role_arn: Annotated[
-        str | None,
-        Option(ROLE_ARN, "arn:aws:iam::123456789012:role/model-role", touches=Touched((MODEL,))),
+        str | None, Option(ROLE_ARN, "arn:aws:iam::123456789012:role/model-role")
     ] = None
     """Execution role of the model. Default: a new role with the least privilege."""
-    core_dump: Annotated[
-        CoreDump | None,
-        Option(example={"s3": "s3://my-bucket/core-dumps/"}, touches=Touched((CONFIGURATION,))),
-    ] = None
+    core_dump: Annotated[CoreDump | None, Option(example={"s3": "s3://my-bucket/core-dumps/"})] = (
+        None
+    )
     """Where core dumps go. Default: nowhere."""
-    kms_key_arn: Annotated[
-        str | None, Option(KMS_KEY_ARN, KMS_KEY_EXAMPLE, touches=Touched(planned=("volume_key",)))
-    ] = None
+    kms_key_arn: Annotated[str | None, Option(KMS_KEY_ARN, KMS_KEY_EXAMPLE)] = None
     """KMS key for the instances' EBS volumes. Default: AWS's key."""
 
     def _rules_of_model(self) -> Iterator[Finding]:

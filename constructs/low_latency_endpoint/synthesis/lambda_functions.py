@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from aws_cdk import Stage
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
@@ -65,7 +66,9 @@ def package_asset(
     scope: Construct, package: Path, beside: Callable[[Path], None] | None = None
 ) -> s3_assets.Asset:
     """A function's package as it stands, and what ``beside`` writes into the folder around it."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{package.name}-"))
+    stage = Stage.of(scope)
+    output = stage.outdir if stage else None  # where it stays when staging is off
+    folder = Path(tempfile.mkdtemp(prefix=f"{package.name}-", dir=output))
     copy = folder / package.name
     copy.mkdir()
     for source in sorted(package.glob("*.py")):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..stack import Settings, region_of
+from ..settings.stack import Settings, region_of
 
 ENDPOINT_NAME = "endpoint_name"
 STACK_NAME = "stack_name"
@@ -54,12 +54,12 @@ def claims(settings: Settings) -> Iterator[StackClaim]:
         yield StackClaim("private_link", f"the name of {link.services[0]} in {peered}")
 
 
-def has_endpoint_name(settings: Settings, name: str) -> bool:
-    """Whether an endpoint has this name, in any case of its letters."""
-    return StackClaim(ENDPOINT_NAME, name.lower()) in claims(settings)
-
-
 def same_place(one: Settings, other: Settings) -> bool:
     """Whether both may go into one account and Region: what a file leaves open, may be anywhere."""
     pairs = ((region_of(one), region_of(other)), (one.account, other.account))
     return all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+
+def another_stack(before: Settings, after: Settings) -> bool:
+    """Whether two files surely describe two stacks; what a profile decides may be the same."""
+    return before.stack_name != after.stack_name or not same_place(before, after)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from tools.release.stack_changes import Effect, changes_of
+from low_latency_endpoint.change.resource_changes import CDK_METADATA, ResourceEffect, changes_of
+from low_latency_endpoint.change.resource_types import WORDS, is_known
+from tools.release.resource_schemas import FILE, fixed_by_schema
+
+SNAPSHOTS = sorted((Path(__file__).parents[1] / "synth" / "__snapshots__").rglob("*.json"))
 
 
 def effects(before, after, **parameters):
@@ -31,8 +38,8 @@ def of(kind, **properties):
     return {"Type": f"AWS::{kind}", "Properties": properties}
 
 
-def encrypted(kind, **properties):
-    return of("ECR::Repository", EncryptionConfiguration={"EncryptionType": kind}, **properties)
+def link(preference, **properties):
+    return of("EC2::VPCEndpoint", DnsOptions={"PrivateDnsPreference": preference}, **properties)
 
 
 VPC = of("EC2::VPC", CidrBlock="10.0.0.0/16", InstanceTenancy="dedicated")
@@ -43,35 +50,35 @@ CONFIGURED = configuration(EndpointConfigName="c", KmsKeyId="k")
 @pytest.mark.parametrize(
     ("before", "after", "effect"),
     [
-        (endpoint(EndpointName="a"), endpoint(EndpointName="a"), Effect.LEFT),
+        (endpoint(EndpointName="a"), endpoint(EndpointName="a"), ResourceEffect.LEFT),
         ({"Type": "AWS::CDK::Metadata"}, {"Type": "AWS::CDK::Metadata"}, None),
         # Metadata and order are no update.
-        (NAMED, {**NAMED, "Metadata": {"x": 1}, "DependsOn": ["B"]}, Effect.LEFT),
-        (None, endpoint(), Effect.ADDED),
-        (endpoint(), None, Effect.DELETED),
+        (NAMED, {**NAMED, "Metadata": {"x": 1}, "DependsOn": ["B"]}, ResourceEffect.LEFT),
+        (None, endpoint(), ResourceEffect.ADDED),
+        (endpoint(), None, ResourceEffect.DELETED),
         # createOnlyProperties of the endpoint: its name alone.
-        (NAMED, endpoint(EndpointName="b", EndpointConfigName="c"), Effect.REPLACED),
-        (NAMED, endpoint(EndpointName="a", EndpointConfigName="d"), Effect.UPDATED),
+        (NAMED, endpoint(EndpointName="b", EndpointConfigName="c"), ResourceEffect.REPLACED),
+        (NAMED, endpoint(EndpointName="a", EndpointConfigName="d"), ResourceEffect.UPDATED),
         # "CloudFormation cannot update a stack when a custom-named resource requires replacing".
-        (CONFIGURED, configuration(EndpointConfigName="c", KmsKeyId="l"), Effect.REFUSED),
-        (CONFIGURED, configuration(EndpointConfigName="d", KmsKeyId="l"), Effect.REPLACED),
-        (endpoint(), of("SNS::Topic"), Effect.REPLACED),
-        # Of the encryption of a repository the type and key are createOnlyProperties.
-        (encrypted("AES256"), encrypted("KMS"), Effect.REPLACED),
-        (
-            encrypted("KMS"),
-            encrypted("KMS", ImageScanningConfiguration={"ScanOnPush": True}),
-            Effect.UPDATED,
-        ),
+        (CONFIGURED, configuration(EndpointConfigName="c", KmsKeyId="l"), ResourceEffect.REFUSED),
+        (CONFIGURED, configuration(EndpointConfigName="d", KmsKeyId="l"), ResourceEffect.REPLACED),
+        (endpoint(), of("SQS::Queue"), ResourceEffect.REPLACED),
+        # Of the DNS options of a VPC endpoint the preference is among createOnlyProperties.
+        (link("ALL_DOMAINS"), link("VERIFIED_DOMAINS_ONLY"), ResourceEffect.REPLACED),
+        (link("ALL_DOMAINS"), link("ALL_DOMAINS", PrivateDnsEnabled=True), ResourceEffect.UPDATED),
         # InstanceTenancy of a VPC: conditionalCreateOnlyProperties.
         (
             VPC,
             of("EC2::VPC", CidrBlock="10.0.0.0/16", InstanceTenancy="default"),
-            Effect.MAY_BE_REPLACED,
+            ResourceEffect.MAY_BE_REPLACED,
         ),
         # The function of a custom resource decides.
-        (custom(ServiceToken="f", A=1), custom(ServiceToken="f", A=2), Effect.MAY_BE_REPLACED),
-        (custom(ServiceToken="f"), custom(ServiceToken="g"), Effect.REPLACED),
+        (
+            custom(ServiceToken="f", A=1),
+            custom(ServiceToken="f", A=2),
+            ResourceEffect.MAY_BE_REPLACED,
+        ),
+        (custom(ServiceToken="f"), custom(ServiceToken="g"), ResourceEffect.REPLACED),
     ],
 )
 def test_what_becomes_of_one_resource(before, after, effect):
@@ -97,11 +104,14 @@ def tracking(name, metric="SageMakerVariantInvocationsPerInstance", target="endp
     ("after", "effect"),
     [
         # "Only one TargetTrackingScaling policy for a given metric specification is allowed."
-        (tracking("b"), Effect.REFUSED),
-        (tracking("b", metric="SageMakerInferenceComponentInvocationsPerCopy"), Effect.REPLACED),
+        (tracking("b"), ResourceEffect.REFUSED),
+        (
+            tracking("b", metric="SageMakerInferenceComponentInvocationsPerCopy"),
+            ResourceEffect.REPLACED,
+        ),
         # Of another target both the name and the metric are free.
-        (tracking("b", target="endpoint/b/variant/v"), Effect.REPLACED),
-        (tracking("a", target="endpoint/b/variant/v"), Effect.REPLACED),
+        (tracking("b", target="endpoint/b/variant/v"), ResourceEffect.REPLACED),
+        (tracking("a", target="endpoint/b/variant/v"), ResourceEffect.REPLACED),
     ],
 )
 def test_a_tracking_policy_has_no_second_beside_it(after, effect):
@@ -118,7 +128,9 @@ def test_a_policy_whose_target_is_replaced_takes_its_name_along():
         )
         return {"Target": target, "Policy": tracking("a", target={"Ref": "Target"})}
 
-    assert effects(both("a"), both("b")) == dict.fromkeys(("Target", "Policy"), Effect.REPLACED)
+    assert effects(both("a"), both("b")) == dict.fromkeys(
+        ("Target", "Policy"), ResourceEffect.REPLACED
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +152,7 @@ def test_what_refers_to_a_replaced_resource_changes(reference):
     }
     after = {**before, "C": configuration(KmsKeyId="another")}
     assert effects(before, after) == {
-        "C": Effect.REPLACED, "A": Effect.UPDATED, "B": Effect.LEFT,
+        "C": ResourceEffect.REPLACED, "A": ResourceEffect.UPDATED, "B": ResourceEffect.LEFT,
     }  # fmt: skip
 
 
@@ -150,14 +162,17 @@ def test_a_replacement_goes_on_through_fixed_properties():
         "Subnet": of("EC2::Subnet", VpcId={"Ref": "Vpc"}, CidrBlock="10.0.0.0/24"),
     }
     after = {**before, "Vpc": of("EC2::VPC", CidrBlock="10.1.0.0/16")}
-    assert effects(before, after) == {"Vpc": Effect.REPLACED, "Subnet": Effect.REPLACED}
+    assert effects(before, after) == {
+        "Vpc": ResourceEffect.REPLACED,
+        "Subnet": ResourceEffect.REPLACED,
+    }
 
 
 def test_a_parameters_other_default_changes_what_refers_to_it():
     both = {"A": endpoint(EndpointName={"Ref": "Name"})}
     was, now = {"Name": {"Default": "a"}}, {"Name": {"Default": "b"}}
-    assert effects(both, both, was=was, now=now) == {"A": Effect.REPLACED}
-    assert effects(both, both, was=was, now=was) == {"A": Effect.LEFT}
+    assert effects(both, both, was=was, now=now) == {"A": ResourceEffect.REPLACED}
+    assert effects(both, both, was=was, now=was) == {"A": ResourceEffect.LEFT}
 
 
 def test_what_is_retained_is_said():
@@ -172,3 +187,15 @@ def test_what_is_retained_is_said():
     ):
         change = changes_of({"Resources": before}, {"Resources": after})["B"]
         assert change.retained is retained
+
+
+def test_the_schemas_are_those_of_aws():
+    """Run: python -m tools.release.resource_schemas"""
+    assert json.loads(FILE.read_text(encoding="utf-8")) == fixed_by_schema(WORDS)
+
+
+@pytest.mark.parametrize("path", SNAPSHOTS, ids=lambda path: path.stem)
+def test_every_type_of_a_stack_has_a_row(path):
+    resources = json.loads(path.read_text(encoding="utf-8"))["Resources"].values()
+    kinds = {resource["Type"] for resource in resources} - {CDK_METADATA}
+    assert [kind for kind in kinds if not is_known(kind)] == [], "add a row to resource_types.py"

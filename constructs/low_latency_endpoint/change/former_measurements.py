@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ...options.option import changed
-from ...options.variant import PlannedPool, planned_for
-from ..endpoint import EndpointSettings, FurtherSettings, further_variants
-from ..stack import Settings
+from ..options.option import changed
+from ..options.variant import PlannedPool, planned_for
+from ..settings.endpoint import EndpointSettings, FurtherSettings, further_variants
+from ..settings.stack import Settings
 
 MEASURED = ("tps_per_instance", "concurrency_per_instance")  # by a load test
 LOADS = ("peak_tps", "from_tps", "rise_tps_per_minute", "peaks")  # of the callers

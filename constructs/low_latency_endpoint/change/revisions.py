@@ -15,9 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-from ...errors import ConfigurationError, rule
-from ...errors.frozen import dataclass
-from ..option_models import is_within
+from ..errors import ConfigurationError, rule
+from ..errors.frozen import dataclass
+from ..settings.option_models import is_within
 
 REVISION = rule(
     "LLE980",

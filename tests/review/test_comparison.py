@@ -8,43 +8,38 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 
 import pytest
 import yaml
 from rich.console import Console
 
 from low_latency_endpoint import DeploymentPolicy
+from low_latency_endpoint.change.comparison import review
+from low_latency_endpoint.change.deployment_words import policy_words
+from low_latency_endpoint.change.effects import Effect
+from low_latency_endpoint.change.revisions import is_file_name
+from low_latency_endpoint.change.settings_differences import settings_differences, value_text
 from low_latency_endpoint.cli.plan_changes import compared
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.options.option import Effect, Options, Touched, groups_in, options_of
-from low_latency_endpoint.plan.plan import ScalingPolicy
 from low_latency_endpoint.report.markdown import MOST_CHARACTERS, as_markdown
 from low_latency_endpoint.report.terminal import drawn
 from low_latency_endpoint.settings import Settings, load_settings, parse_settings
-from low_latency_endpoint.settings.endpoint import (
-    EndpointSettings,
-    ShadowSettings,
-    VariantSettings,
-    container_id,
-)
-from low_latency_endpoint.settings.update import endpoint_changes, endpoint_fields
-from low_latency_endpoint.settings.update.comparison import compare, policy_words
-from low_latency_endpoint.settings.update.endpoint_fields import (
-    both_texts,
-    differences,
-    touched_at,
-    value_text,
-)
-from low_latency_endpoint.settings.update.revisions import is_file_name
+from low_latency_endpoint.settings.endpoint import container_id
 from tools.fuzzing.agreement import folder_of_files, text_of
 from tools.fuzzing.cases import settings_values
 
+OF_ASSET = """
+client_zones: {ids: [use1-az1, use1-az2]}
+endpoints:
+  a:
+    containers: [{image: {asset: image}}]
+    instance_type: ml.m5.xlarge
+"""
 SHIPPED = Path(__file__).resolve().parents[2] / "endpoint.yaml"
 
 
 @pytest.fixture(scope="module")
-def made_up() -> list[Settings]:
+def made_up() -> Iterator[list[Settings]]:
     """Thirty files that are accepted."""
     found = []
     with folder_of_files() as folder:
@@ -57,12 +52,12 @@ def made_up() -> list[Settings]:
                 found.append(load_settings(path))
             except SettingsError:
                 continue
-    return found
+        yield found
 
 
 def test_any_two_files_can_be_compared_and_shown(made_up: list[Settings]) -> None:
     for before, after in pairwise(made_up):
-        found = compare(before, after)
+        found = review(before, after)
         assert found.differences
         json.dumps(found.to_dict(), allow_nan=False)
         document = compared(found, "old.yaml", "new.yaml")
@@ -74,23 +69,28 @@ def test_any_two_files_can_be_compared_and_shown(made_up: list[Settings]) -> Non
 
 def test_a_file_has_no_difference_from_itself(made_up: list[Settings]) -> None:
     for settings in made_up:
-        found = compare(settings, settings)
+        found = review(settings, settings)
         assert (found.differences, found.decisions, found.effect) == ((), [], Effect.NOTHING)
         assert not any(found.warnings.values())
 
 
 def test_files_of_the_same_content_in_two_folders_are_the_same(tmp_path: Path) -> None:
-    paths = []
+    """Also where the folders of two revisions have it."""
+
+    def read(name: str) -> Settings:
+        path = tmp_path / name / "settings.yaml"
+        path.write_text(OF_ASSET, encoding="utf-8")
+        return load_settings(path)
+
     for name, content in (("one", "x"), ("two", "x"), ("three", "y")):
-        (tmp_path / name / "below").mkdir(parents=True)
-        (tmp_path / name / "below" / "Dockerfile").write_text(content, encoding="utf-8")
-        paths.append(tmp_path / name)
-    one, two, three = paths
-    assert not list(differences(one, two))
-    assert not list(differences(one / "below" / "Dockerfile", two / "below" / "Dockerfile"))
-    assert [each.before for each in differences(one, three)] == [one]
-    (two / "further").write_text("", encoding="utf-8")
-    assert list(differences(one, two))
+        (tmp_path / name / "image" / "below").mkdir(parents=True)
+        (tmp_path / name / "image" / "Dockerfile").write_text("FROM busybox", encoding="utf-8")
+        (tmp_path / name / "image" / "below" / "file").write_text(content, encoding="utf-8")
+    one, two, three = (read(name) for name in ("one", "two", "three"))
+    assert not list(settings_differences(one, two))
+    assert [difference.name for difference in settings_differences(one, three)] == ["asset"]
+    (tmp_path / "two" / "image" / "further").write_text("", encoding="utf-8")
+    assert list(settings_differences(one, two))
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,13 @@ endpoints:
     throughput: {{peak_tps: 1000, tps_per_instance: 50}}
     variants: {{b: {{scaling: {{scale_in_cooldown: 5m{}}}}}}}
 """
-    before, after = (parse_settings(text.format(each)) for each in ("", f", {stated}"))
-    [found] = compare(before, after).differences
-    assert [each.effect for each in found.consequences] == [Effect.IN_PLACE]
+    before, after = (parse_settings(text.format(more)) for more in ("", f", {stated}"))
+    comparison = review(before, after)
+    assert len(comparison.differences) == 1
+    assert comparison.effect is Effect.IN_PLACE
 
 
 def test_the_words_of_a_difference() -> None:
-    assert both_texts({"min": 2, "max": 16}, {"min": 2, "max": 20}) == "max 16 -> 20"
-    assert both_texts(8, None) == "8 -> none"
     assert value_text(("a", "b")) == "[a, b]"
     canary = DeploymentPolicy.canary(size_percent=20)
     assert policy_words(canary) == "a canary of 20 % for 5m, then all of it"
@@ -123,60 +122,6 @@ def test_the_words_of_a_difference() -> None:
 def test_what_is_a_file_and_no_revision() -> None:
     names = ("old.yaml", "./old", "/dev/stdin", "origin/main", "v1...")
     assert [is_file_name(each) for each in names] == [True, True, True, False, False]
-
-
-SETTINGS = """
-client_zones: {{ids: [use1-az1, use1-az2]}}
-endpoints:
-  a:
-    containers: [{{image: {{uri: example/image:1}}}}]
-    instance_type: ml.m5.xlarge
-    latency: {{p99: {}}}
-"""
-
-
-def test_a_setting_without_a_stated_effect_is_not_said_to_do_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(endpoint_changes, "touched_by", lambda stated: Touched())
-    before, after = (parse_settings(SETTINGS.format(target)) for target in ("200ms", "300ms"))
-    comparison = compare(before, after)
-    [difference] = comparison.differences
-    [consequence] = difference.consequences
-    assert consequence.text == "no effect is stated for this setting: see cdk diff"
-    assert comparison.outcomes["a"].effect is Effect.NOT_KNOWN
-
-
-def settings_of(group: type[Options], place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The place of each setting that holds a value."""
-    for each in options_of(group):
-        below = groups_in(each.kind)
-        if each.option is not None and below:
-            yield from settings_of(below[0], (*place, each.name))
-        elif each.option is not None:
-            yield (*place, each.name)
-
-
-@pytest.mark.parametrize("group", [EndpointSettings, VariantSettings, ShadowSettings])
-def test_every_setting_states_its_effect(group: type[Options]) -> None:
-    silent = [
-        ".".join(place) for place in settings_of(group) if touched_at(place, group) == Touched()
-    ]
-    assert not silent, (
-        "say in its Option what a change of it does: touches=Touched((CONFIGURATION,))"
-    )
-
-
-def test_what_a_policy_of_scaling_says_is_compared() -> None:
-    """Whatever a field of it is called, a change of it is one of the policy."""
-    policy = ScalingPolicy("Invocations", 100.0, 60, 300)
-    for name in ScalingPolicy._fields:
-        other = policy._replace(**{name: 7})
-        first, second = (
-            endpoint_fields._scaling(SimpleNamespace(scaling=each))  # type: ignore[arg-type]
-            for each in (policy, other)
-        )
-        assert first != second, name
 
 
 def test_each_warning_that_a_later_file_has_more_of_is_gained() -> None:
@@ -193,7 +138,7 @@ def test_each_warning_that_a_later_file_has_more_of_is_gained() -> None:
     night, first = (900, "22:00", "06:00"), (800, "23:00", "23:30")
     before = with_peaks(night=night, first=first)
     after = with_peaks(night=night, first=first, second=(850, "01:00", "01:30"))
-    (gained,) = compare(before, after).warnings["gained"]
+    (gained,) = review(before, after).warnings["gained"]
     assert gained[1].startswith("second ")
-    (lost,) = compare(after, before).warnings["lost"]
+    (lost,) = review(after, before).warnings["lost"]
     assert lost == gained

@@ -1,0 +1,133 @@
+"""What callers lose by an update: names, addresses and rights by which they reach the endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from .resource_changes import ResourceChange, ResourceEffect, Template
+
+_GOES = (ResourceEffect.REPLACED, ResourceEffect.REFUSED, ResourceEffect.DELETED)
+
+
+def lost_by_callers(
+    before: Template, after: Template, changes: Mapping[str, ResourceChange]
+) -> list[str]:
+    """What callers can no longer use, each with what they see of it.
+
+    None where the VPC goes: that says it all.
+    """
+    going = {change.kind for change in changes.values() if change.effect in _GOES}
+    if "AWS::EC2::VPC" in going:
+        return []
+    left = dict(_ways_in(after))
+    lost = [text for use, text in _ways_in(before) if use not in left]
+    kept_links = (
+        (before["Resources"][name], after["Resources"][name], change.path.partition("/")[2])
+        for name, change in changes.items()
+        if change.kind == "AWS::EC2::VPCEndpoint" and change.effect is ResourceEffect.UPDATED
+    )
+    for old, new, path in kept_links:
+        actions = _lost_actions(old["Properties"], new["Properties"])
+        if actions:
+            lost.append(
+                f"the policy of {path} allows {', '.join(actions)} no longer: whoever needs that fails"
+            )
+    return list(dict.fromkeys(lost))
+
+
+def _lost_actions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The actions of an interface endpoint's former policy that its later one does not allow."""
+    allowed = _actions(new)
+    return [
+        action
+        for action in _actions(old)
+        if not any(fnmatchcase(action, pattern) for pattern in allowed)
+    ]
+
+
+def _actions(properties: Mapping[str, Any]) -> list[str]:
+    """The actions that a VPC endpoint's policy allows; all without a policy."""
+    document = properties.get("PolicyDocument")
+    if document is None:
+        return ["*"]
+    actions: dict[str, None] = {}
+    for statement in document["Statement"]:
+        stated = statement.get("Action", [])
+        if statement["Effect"] == "Allow":
+            actions |= dict.fromkeys([stated] if isinstance(stated, str) else stated)
+    return list(actions)
+
+
+def _ways_in(template: Template) -> Iterator[tuple[tuple[str, ...], str]]:
+    """How callers reach the endpoints, each with what is said where it goes."""
+    for name, output in template.get("Outputs", {}).items():
+        if "ZonalUrl" in name:
+            zone = output["Description"].partition(":")[0].removeprefix("For callers in ")
+            text = (
+                f"the zonal URL of {zone}: callers that use it fail, and others there cross zones"
+            )
+            yield ("zone", zone), text
+    for resource in template["Resources"].values():
+        properties = resource.get("Properties", {})
+        kind = resource["Type"]
+        owner = resource.get("Metadata", {}).get("aws:cdk:path", "//").split("/")[1]
+        if kind == "AWS::EC2::VPCEndpoint":
+            yield from _by_private_dns(properties)
+        elif kind == "AWS::SageMaker::EndpointConfig":
+            yield from _by_variant(owner, properties)
+        elif kind == "AWS::SageMaker::Model":
+            if resource["Metadata"]["aws:cdk:path"].split("/")[2:3] == ["Model"]:  # the first one
+                yield from _by_container(owner, properties)
+        elif kind == "AWS::Route53::HostedZone":
+            for vpc in properties["VPCs"]:
+                vpc_id = vpc["VPCId"] if isinstance(vpc["VPCId"], str) else "the stack's VPC"
+                text = f"the private hosted zone: callers in {vpc_id} lose the name"
+                yield ("hosted zone", vpc_id), text
+        elif kind in ("AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupIngress"):
+            yield from _by_rules(properties)
+
+
+def _by_private_dns(properties: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if not properties.get("PrivateDnsEnabled"):
+        return
+    service = "runtime" if "runtime" in str(properties["ServiceName"]) else "API"
+    name = "SageMaker Runtime's" if service == "runtime" else "the SageMaker API's"
+    yield (
+        ("private DNS", service),
+        f"private DNS: callers that use {name} own name no longer reach it, and need the zonal URLs",
+    )
+
+
+def _by_variant(owner: str, properties: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The variants that callers can name; nobody names the only one."""
+    variants = properties["ProductionVariants"]
+    for name in [variant["VariantName"] for variant in variants if len(variants) > 1]:
+        text = f"the variant {name} of {owner}: callers that name it as TargetVariant fail"
+        yield ("variant", owner, name), text
+
+
+def _by_container(
+    owner: str, properties: Mapping[str, Any]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The containers that callers name, as each answers by itself."""
+    if properties.get("InferenceExecutionConfig", {}).get("Mode") != "Direct":
+        return
+    for container in properties["Containers"]:
+        name = container["ContainerHostname"]
+        text = f"the container {name} of {owner}: callers that name it fail"
+        yield ("container", owner, name), text
+
+
+def _by_rules(properties: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The rules that let callers' addresses in."""
+    stated = properties.get("GroupId")
+    group = stated if isinstance(stated, str) else "the stack's group"
+    for ingress in (properties, *properties.get("SecurityGroupIngress", ())):
+        if "CidrIp" not in ingress:
+            continue
+        source = ingress["CidrIp"] if isinstance(ingress["CidrIp"], str) else "the VPC's range"
+        port = str(ingress["FromPort"])
+        text = f"the rule of {group} for port {port}: callers in {source} can no longer connect"
+        yield ("rule", group, source, port), text
