@@ -234,9 +234,8 @@ class Endpoint(IEndpoint):
 
     def _owners(self, alarms: Sequence[cloudwatch.IAlarm]) -> Counter[str]:
         """How many of them each variant has, whose names begin the alarms' ids; and the rest."""
-        names = {variant.name for variant in self.variants}
-        first = (alarm.node.id.partition("--")[0] for alarm in alarms)
-        return Counter(name if name in names else "others" for name in first)
+        names = [variant.name for variant in self.variants]
+        return Counter(_beginning_of(alarm.node.id, names) for alarm in alarms)
 
     def _deployment_property(self) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """Errors: LLE508, LLE522 for rolling with several variants, LLE523 for Inf1 with guardrails."""
@@ -278,6 +277,12 @@ class Endpoint(IEndpoint):
                 alarms=[endpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in alarms]
             )
         return endpoint.DeploymentConfigProperty(**properties)
+
+
+def _beginning_of(alarm_id: str, names: Sequence[str]) -> str:
+    """The name that an alarm's ID begins with, maybe with a shorter one in it; else "others"."""
+    beginnings = (name for name in names if alarm_id.startswith(f"{name}-"))
+    return max(beginnings, key=len, default="others")
 
 
 def _types_of(variants: Sequence[VariantAttributes]) -> list[str]:
