@@ -18,8 +18,9 @@ from stacks.testing_stack import TestingStack
 def main() -> None:
     """Synthesise the stack of the settings file."""
     app = App()
-    TestingStack.if_wanted(app, ServingStack.of_app(app))
-    app.synth()
+    serving = ServingStack.of_app(app)
+    TestingStack.if_wanted(app, serving)
+    serving.synth()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from low_latency_endpoint.facts.tables import rows
 from low_latency_endpoint.plan.hourly_cost import MOMENTS, EndpointCost, StackCost
 from low_latency_endpoint.plan.recorded_traffic import recording_of
 from low_latency_endpoint.plan.scaling_pace import fleet_along
-from low_latency_endpoint.plan.stack_limits import UNSEEN, stack_minutes
+from low_latency_endpoint.plan.stack_minutes import UNSEEN, stack_minutes
 from low_latency_endpoint.report.document import Sentence
 from low_latency_endpoint.settings import (
     Settings,

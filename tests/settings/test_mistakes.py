@@ -144,20 +144,6 @@ def test_settings_of_an_endpoint(code: str, endpoint: Lines) -> None:
     check(text_of({}, endpoint), code, endpoint, "sentiment")
 
 
-def test_too_many_rollback_alarms_are_told_by_variant_with_the_ways_out() -> None:
-    """Of each variant one for p99, the only target, and one for errors."""
-    variants = "{" + ", ".join(f"v{number}: {{weight: 1}}" for number in range(5)) + "}"
-    settings: Lines = {"variants": variants, "throughput": "{peak_tps: 99, tps_per_instance: 9}"}
-    [(_, error)] = mistakes(text_of({}, settings))
-    assert (error.code, error.where) == ("LLE508", "endpoints.sentiment.variants")
-    names = ", ".join(f"2 of v{number}" for number in range(5))
-    assert error.got == f"12: 2 of primary, {names}"
-    parse_settings(text_of({}, {**settings, "alarms": "{model_latency: {}}"}))  # fewer statistics
-    parse_settings(text_of({}, {**settings, "variants": variants.replace(", v4: {weight: 1}", "")}))
-    off = "{canary: {}, rollback_on_alarms: false}"
-    parse_settings(text_of({}, {**settings, "deployment": off}))
-
-
 @pytest.mark.parametrize(
     "tags", ["{'${Token[TOKEN.12]}': a}", "{'${Token[TOKEN.12]}': a, '${Token[TOKEN.12]}': a}"]
 )

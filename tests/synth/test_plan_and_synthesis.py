@@ -1,4 +1,4 @@
-"""What `plan` accepts can be synthesised, and what it refuses has codes and lines.
+"""What `plan` refuses has codes and lines, and what synthesis refuses a code and a setting.
 
 ``python -m tools.fuzzing --count 20000 --synth 1000`` makes as many cases as there is time for.
 """
@@ -10,22 +10,16 @@ import re
 import signal
 import subprocess
 import sys
-from bisect import bisect_right
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
-import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from low_latency_endpoint.settings import Settings, parse_settings
-from low_latency_endpoint.settings.loading import settings_of
 from tests.depth import examples, sampled
-from tests.settings.test_what_synthesis_refuses import many_endpoints
-from tools.fuzzing.agreement import counted, judge, synthesised, text_of
+from tools.fuzzing.agreement import judge, text_of
 from tools.fuzzing.cases import ROOT, bases, settings_values
 
 CASES = st.randoms(use_true_random=False)
@@ -42,13 +36,14 @@ def test_a_plan_or_codes_and_lines(folder: Path, random: Random) -> None:
 
 @settings(max_examples=examples(4), suppress_health_check=SLOW)
 @given(CASES)
-def test_what_plan_accepts_has_a_template(folder: Path, random: Random) -> None:
-    """With as many resources and outputs as the plan counts."""
+def test_what_plan_accepts_has_a_template_or_a_code_and_a_setting(
+    folder: Path, random: Random
+) -> None:
     text = text_of(settings_values(random))
     assume(judge(text, folder, synthesise=False).accepted)
     judged = judge(text, folder, synthesise=True)
     assert judged.fault == ""
-    assert judged.resources > 0
+    assert judged.resources > 0 or judged.codes
 
 
 @pytest.mark.parametrize(
@@ -128,25 +123,3 @@ def test_what_stops_the_command_before_its_first_case(number: signal.Signals, mo
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "")
     assert done.stdout == "stopped: before the first case\n"
-
-
-def test_a_stack_is_full_where_the_plan_says_so() -> None:
-    """Not one endpoint too many is accepted, and not one too few."""
-    most = bisect_right(range(1, 60), 500, key=_resources)
-    assert _resources(most) <= 500 < _resources(most + 1)
-    made = synthesised(parse_settings(many_endpoints(most)))["Resources"]
-    assert len(made) == _resources(most)
-    # One endpoint more adds as much as the last one did, and 501 is what the CDK refuses.
-    stack = cdk.Stack(cdk.App(analytics_reporting=False))
-    for number in range(501):
-        cdk.CfnResource(stack, f"Topic{number}", type="AWS::SNS::Topic")
-    with pytest.raises(RuntimeError, match="501 is greater than allowed maximum of 500"):
-        cdk.App.of(stack).synth()
-
-
-def _unchecked(count: int) -> Settings:
-    return settings_of(yaml.safe_load(many_endpoints(count)))
-
-
-def _resources(count: int) -> int:
-    return counted(_unchecked(count))[0]

@@ -17,7 +17,7 @@ from low_latency_endpoint import (
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.synthesis.stack_limits import synthesised
 from tests.refusals import refused
 
 from .conftest import Parts, warnings_after_synth
@@ -177,19 +177,20 @@ def test_a_token_as_the_patterns_endpoint_name(stack, parts, template_of):
     assert "token[" not in json.dumps(template).lower()
 
 
-def test_a_policy_has_room_for_so_many(stack, parts):
+@pytest.mark.parametrize("served", [151, 152])
+def test_a_policy_has_room_for_so_many(stack, parts, served):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
-    for number in range(151):
+    for number in range(served):
         link.serve(f"endpoint-number-{number:040d}")
-    with pytest.raises(ConfigurationError) as raised:
-        link.serve("endpoint-number-" + "9" * 40)
-    error = raised.value
-    assert error.code == "LLE217"
+    if served == 151:
+        synthesised(cdk.App.of(stack))
+        return
+    with refused("LLE217", allowed="0 to 20480 characters") as error:
+        synthesised(cdk.App.of(stack))
     # 56 characters of name, 50 before them, quotes and comma each, and 3,500 for those that were
     # served before: at most 20,480 in all.
-    assert error.where == "Serving/Link, serving 152 endpoints"
-    assert 20_480 < int(error.got.split()[0]) < 20_480 + 110
-    assert "0 to 20480" in error.allowed.replace(",", "")
+    assert error.value.where == "Serving/Link/Endpoint"
+    assert 20_480 < int(error.value.got.split()[0].replace(",", "")) < 20_480 + 110
 
 
 def test_the_policy_can_be_left_to_others(stack, parts, template_of):

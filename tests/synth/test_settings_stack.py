@@ -48,6 +48,17 @@ def deployed(stack_of, template_of):
     return lambda endpoint=None, **shared: template_of(stack_of(endpoint, **shared))
 
 
+def test_too_many_rollback_alarms_are_told_by_variant(deployed):
+    """Of each variant one for p99, the only target, and one for errors: five variants fit."""
+    variants = {f"v{number}": {"weight": 1} for number in range(5)}
+    settings = {"throughput": {"peak_tps": 99, "tps_per_instance": 9}, "variants": variants}
+    names = ", ".join(f"2 of v{number}" for number in range(5))
+    with refused("LLE508", got=f"12: 2 of primary, {names}", where="Serving/scorer/Endpoint"):
+        deployed(settings)
+    del variants["v4"]
+    deployed(settings)
+
+
 def test_data_capture(deployed):
     template = deployed(
         {

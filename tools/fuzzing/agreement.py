@@ -1,12 +1,12 @@
-"""One settings file: `plan` accepts it and its stack has a template, or its problems have lines."""
+"""One settings file: its problems have lines, and what synthesis refuses has a code and a setting."""
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import io
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -22,14 +22,11 @@ from low_latency_endpoint.cli.plan import PlanOptions
 from low_latency_endpoint.cli.plan import plan as plan_command
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.facts.zones import region_of_zone
-from low_latency_endpoint.options.option import changed
+from low_latency_endpoint.options.option import options_of
 from low_latency_endpoint.plan.launched_names import as_named
-from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
-from low_latency_endpoint.settings.role_policies import role_policies
+from low_latency_endpoint.settings import Settings, load_settings
 from low_latency_endpoint.settings.stack import NAMES_OF_PARTS
-from low_latency_endpoint.settings.stack_parts import endpoint_parts, shared_parts
 from tests.pinned_models import written_lock
-from tests.synth.names_and_rights import STACK_NAME, inline_policies
 
 from .cases import FILES, ROOT
 
@@ -91,62 +88,23 @@ def judge(text: str, folder: Path, *, synthesise: bool) -> Judged:
     try:
         template = synthesised(settings)
     except ConfigurationError as error:
-        # Of a role's account the plan knows nothing where the settings state none.
-        known = error.code != "LLE952" or settings.account is not None
-        fault = f"synthesis: {error}" if known else _slow(seconds)
+        fault = _refusal_fault(settings, error) or _slow(seconds)
         return Judged(True, (error.code,), fault, seconds)
     except Exception as error:  # the subject of this test
         return Judged(True, (), f"synthesis: {type(error).__name__}: {str(error)[:2000]}", seconds)
     made = len(template["Resources"])
-    return Judged(True, (), _miscounted(settings, template) or _slow(seconds), seconds, made)
+    return Judged(True, (), _slow(seconds), seconds, made)
 
 
-def counted(settings: Settings) -> tuple[int, int]:
-    """Resources and outputs of the stack, as the plan counts them in the account of the synthesis.
-
-    Where the settings state no account, the plan takes a role for one of the account's own, which
-    is two resources more than a role of another account brings.
-    """
-    settings = changed(settings, account=settings.account or ACCOUNT)
-    policies = role_policies(settings)
-    parts = [
-        endpoint_parts(settings, key, plan_endpoint(settings, key), policies)
-        for key in settings.endpoints
-    ]
-    return (
-        shared_parts(settings, policies).resources + sum(each.resources for each in parts),
-        sum(each.outputs for each in parts),
-    )
-
-
-def _miscounted(settings: Settings, template: dict[str, Any]) -> str:
-    made = len(template["Resources"]), len(template["Outputs"])
-    if counted(settings) != made:
-        return f"{made[0]} resources and {made[1]} outputs, the plan counts {counted(settings)}"
-    return miscounted_policies(settings, template)
-
-
-def miscounted_policies(settings: Settings, template: dict[str, Any]) -> str:
-    """Empty where each role has what the plan counts for a stack name of that length.
-
-    Without the flow log's role, of which a stack has one at most.
-    """
-    names = {"account": settings.account or ACCOUNT, "stack_name": STACK_NAME}
-    settings = changed(settings, **names)
-    lengths: collections.Counter[str] = collections.Counter()
-    for policy in role_policies(settings):
-        lengths[policy.role] += policy.length
-    found = inline_policies(template)
-    made = sorted(length for role, length in found.items() if "flowlog" not in _letters(role))
-    planned = sorted(lengths.values())
-    holds = len(made) == len(planned) and all(
-        abs(one - other) <= 0.05 * one + 60 for one, other in zip(made, planned, strict=True)
-    )
-    return "" if holds else f"{made} characters on roles, the plan counts {planned}"
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalpha, text.lower()))
+def _refusal_fault(settings: Settings, error: ConfigurationError) -> str:
+    """What a refusal lacks: a code, or the name of a setting in the place that it names."""
+    if not (error.code.startswith("LL") and error.what and error.allowed):
+        return f"synthesis: no code or words: {error}"
+    options = (option.name.replace("_", "") for option in options_of(Settings))
+    names = {*(key.lower() for key in settings.endpoints), *options}
+    if names.isdisjoint(re.split(r"[./]", error.where.replace("_", "").lower())):
+        return f"synthesis: no setting is named: {error}"
+    return ""
 
 
 def _slow(seconds: float) -> str:
@@ -236,7 +194,7 @@ def template_of(settings: Settings) -> dict[str, Any]:
             )  # as the CLI has it
             stack = LowLatencyEndpointStack(app, settings.stack_name, settings=settings, env=env)
             _refuse_unknown_names([child.node.id for child in stack.node.children], settings)
-            app.synth()
+            stack.synth()
             missing = json.loads((folder / "manifest.json").read_text()).get("missing", ())
             if not missing:
                 break

@@ -20,7 +20,7 @@ from ..plan.decisions import Explanation, changed_decisions
 from ..plan.hourly_cost import StackCost
 from ..settings.plan_report import explain_variants
 from ..settings.stack import Settings, region_of
-from ..settings.stack_parts import stack_cost_of_a_day
+from ..settings.stack_cost import stack_cost_of_a_day
 from ..settings.variant_plans import planned_variants
 from .capacity_warnings import lowered_ranges, shifted_loads, stale_measurements
 from .claims import another_stack, claims, same_place

@@ -18,7 +18,7 @@ from ..plan.hourly_cost import StackCost
 from ..settings.loading import load_settings
 from ..settings.plan_report import explain_variants
 from ..settings.stack import Settings
-from ..settings.stack_parts import stack_cost_of_a_day
+from ..settings.stack_cost import stack_cost_of_a_day
 from .claims import STACK_NAME, StackClaim, another_stack, claims, same_place
 from .comparison import SettingsComparison, at_former_prices, review
 from .effects import Effect

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..change.synthesis import AppContext
     from ..change.verdict import FailsOn
     from ..plan.decisions import Explanation
-    from ..plan.stack_limits import StackMinutes
+    from ..plan.stack_minutes import StackMinutes
     from ..report.document import Document, Part
     from ..settings import Settings
     from ..settings.adopted_measurement import AdoptedMeasurement
@@ -487,7 +487,7 @@ def _before_a_deploy(path: Path, options: PlanOptions) -> None:
 
 def _minutes(settings: Settings) -> tuple[StackMinutes, ...]:
     """How long creating and deleting the settings' stack take."""
-    from ..plan.stack_limits import stack_minutes
+    from ..plan.stack_minutes import stack_minutes
 
     return stack_minutes(
         functions=any(each.warm_up or each.canary for each in settings.endpoints.values())

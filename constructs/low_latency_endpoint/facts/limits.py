@@ -97,15 +97,6 @@ SUBNET_PREFIX_LENGTH = number_range(
 MAX_INSTANCES = number_range("LLE106", "the largest number of instances", 1, None, source=_VARIANT)
 
 # --- 2 PrivateLink -----------------------------------------------------------------------------
-ENDPOINT_POLICY_LENGTH = number_range(
-    "LLE217",
-    "the length of the endpoint policy",
-    0,
-    20_480,
-    unit="characters",
-    source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
-    fix="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies.",
-)
 # A policy takes 20,480 characters: so many buckets fit, read and written, with names of 63.
 S3_POLICY_BUCKETS = number_range(
     "LLE340",

@@ -19,11 +19,9 @@ from ..hosting.endpoint_metrics import EndpointVariant, checked_period
 from ..options.alarms import AlarmOptions
 from ..options.argument_kinds import checked_arguments
 from ..plan.plan_warnings import NOBODY_NOTIFIED, no_objectives_in
-from ..plan.stack_limits import COMPOSITE_RULE_LENGTH, LONGEST_NAME, generated_name_length
 from ..synthesis.annotations import warn, warn_of_unknown_type
-from ..synthesis.construct_tree import alarm_name_of, path_below, path_of, region_of, stack_of
-from ..synthesis.policy_documents import least_stack_name
-from ..synthesis.template_values import masked, tokens
+from ..synthesis.construct_tree import alarm_name_of, path_below, region_of, stack_of
+from ..synthesis.stack_limits import StackLimits
 from .alarm_specifications import AlarmSpecification, DescribedAlarm, notify, specifications
 
 if TYPE_CHECKING:
@@ -414,20 +412,5 @@ def _composite_alarm(
     )
     cast(CfnResource, composite.node.default_child).add_property_deletion_override("AlarmName")
     notify(composite, actions)
-    _check_length(scope, id, rule)
+    StackLimits.hold(scope)
     return composite
-
-
-def _check_length(scope: Construct, id: str, rule: str) -> None:
-    longest = len(masked(rule)[0]) + len(tokens(rule)) * LONGEST_NAME
-    if COMPOSITE_RULE_LENGTH.holds(longest):
-        return
-    stack = stack_of(scope)
-    named = least_stack_name(stack)
-    parts = stack.resolve(rule)
-    texts = parts["Fn::Join"][1] if isinstance(parts, dict) else [parts]
-    lengths = [
-        len(text) if isinstance(text, str) else generated_name_length(named, len(text["Ref"]))
-        for text in texts
-    ]
-    COMPOSITE_RULE_LENGTH.check(sum(lengths), f"{path_of(scope)}/{id}")

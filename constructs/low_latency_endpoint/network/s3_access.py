@@ -10,13 +10,12 @@ import jsii
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IValidation
 
-from ..facts.limits import ENDPOINT_POLICY_LENGTH, S3_POLICY_BUCKETS
+from ..facts.limits import S3_POLICY_BUCKETS
 from ..plan.rights import allow, document
 from ..synthesis.annotations import warn
-from ..synthesis.construct_tree import path_of, region_of, stack_of
-from ..synthesis.policy_documents import least_length
+from ..synthesis.construct_tree import path_of, stack_of
 from ..synthesis.template_values import is_token, known_at_synth, pseudo_parameters
-from .vpc_endpoints import LONGEST_ANSWER, FormerNames, service_name_of, stands_in
+from .vpc_endpoints import FormerNames, service_name_of, stands_in
 
 # What may be done to what is named; the names of each, and the former ones, are a list.
 _KINDS = {
@@ -94,11 +93,8 @@ class S3GatewayPolicy:
         former = [
             allow(_KINDS[kind], names, principal="*") for kind, names in self._former.names.items()
         ]
-        policy = document(*statements, *former)
-        length = least_length(policy, region_of(self._owner)) + LONGEST_ANSWER
-        ENDPOINT_POLICY_LENGTH.check(length, path_of(self._owner))
         self._former.now({kind: named or [_nothing()] for kind, named in self._named.items()})
-        self._endpoint.policy_document = policy
+        self._endpoint.policy_document = document(*statements, *former)
 
 
 def _image_layers() -> str:

@@ -10,20 +10,12 @@ from aws_cdk import CfnResource, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..facts.limits import ENDPOINT_POLICY_LENGTH
 from ..plan.rights import Own, allow, document
 from ..synthesis.arns import arn, endpoint_arn
-from ..synthesis.construct_tree import TreePart, path_of, region_of, stack_of
+from ..synthesis.construct_tree import TreePart, stack_of
 from ..synthesis.lambda_functions import shared_function
-from ..synthesis.launched_names import LaunchedName
-from ..synthesis.policy_documents import least_length
 from ..synthesis.template_values import is_token, pseudo_parameters
 
-LONGEST_ANSWER = 3_500
-"""Characters of former names; CloudFormation takes 4,096 bytes of a custom resource's answer.
-
-See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
-"""
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
 """What a caller of a real-time endpoint needs. The API's page for the streaming call asks for
 ``sagemaker:InvokeEndpoint``, IAM lists a separate action: both are granted."""
@@ -115,7 +107,6 @@ class LinkPolicy:
         self._openai = openai
         self._guests = guests.statements()
         self._served: list[str] = []
-        self._in_tokens: dict[str, int] = {}  # characters of names that are tokens
         self._former = FormerNames(link, "FormerlyServed", kinds=[_SERVED]) if narrow else None
         if narrow:
             self._limit_to([arn("sagemaker", "endpoint/*")])
@@ -125,10 +116,7 @@ class LinkPolicy:
     def serve(self, endpoint_name: str, components: Sequence[str]) -> None:
         if self._former is None:
             return
-        served = endpoint_arn(self._link, endpoint_name)
-        if isinstance(endpoint_name, LaunchedName):
-            self._in_tokens[served] = len(endpoint_name.at_synth)
-        self._add(served)
+        self._add(endpoint_arn(self._link, endpoint_name))
         for name in components:
             self._add(arn("sagemaker", f"inference-component/{name}"))
 
@@ -144,12 +132,6 @@ class LinkPolicy:
             [resources, self._former.names[_SERVED]],
             openai=self._openai,
             more=self._guests,
-        )
-        ENDPOINT_POLICY_LENGTH.check(
-            least_length(policy, region_of(self._link))
-            + sum(self._in_tokens.values())
-            + LONGEST_ANSWER,
-            f"{path_of(self._link)}, serving {len(resources)} endpoints",
         )
         self._former.now({_SERVED: resources})
         self._resource.policy_document = policy

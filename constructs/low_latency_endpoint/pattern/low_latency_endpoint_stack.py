@@ -11,6 +11,7 @@ from aws_cdk import Annotations, Environment, Stack, Stage, Tags, Token
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
+from aws_cdk.cx_api import CloudAssembly
 from constructs import Construct
 
 from ..facts.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
@@ -19,7 +20,8 @@ from ..network.subnets import is_pending
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..options.rules import VPC_NOT_LOOKED_UP
-from ..synthesis.construct_tree import kept
+from ..synthesis.construct_tree import kept, root_of
+from ..synthesis.stack_limits import synthesised
 from .low_latency_endpoint import LowLatencyEndpoint
 
 if TYPE_CHECKING:
@@ -139,6 +141,17 @@ class LowLatencyEndpointStack(Stack):
         )
         kwargs.setdefault("env", _environment(scope, settings))
         return cls(scope, id or settings.stack_name, settings=settings, **kwargs)
+
+    def synth(self) -> CloudAssembly:
+        """Synthesise the whole app; an error of a stack's limits is a ConfigurationError.
+
+        ``app.synth()`` refuses the same stacks with the same text, as a RuntimeError of the CDK.
+
+        Raises:
+            ConfigurationError: LLE217, LLE378, LLE384, LLE385 and LLE736 for more than AWS takes of
+                one stack.
+        """
+        return synthesised(root_of(self))
 
     def _network(self, settings: Settings) -> ZoneAlignedNetwork:
         from ..settings import fleet_with_addresses

@@ -1,8 +1,7 @@
-"""What the roles of models and functions must be allowed, as plain data, and how long their policies may be.
+"""What the roles of models and functions must be allowed, as plain data.
 
 The actions are named one by one. CDK's own ``grant_*`` methods add wildcards, and a policy beside
-the model's that nothing waits for. The constructs name partition, Region and account by tokens, the
-plan by what they are.
+the model's that nothing waits for.
 """
 
 from __future__ import annotations
@@ -10,10 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from ..errors import ConfigurationError, rule
-from ..facts.limit_kinds import Range
-from .stack_limits import generated_name_length
 
 _TOKEN_OR_WILDCARD = re.compile(r"(?P<token>\$\{Token\[[^\]]*\]\})|[*?$]")
 
@@ -376,69 +371,3 @@ def reading_secret(secret_arn: str, key_arn: str | None) -> list[dict[str, Any]]
     """Read a secret."""
     statements = [allow(["secretsmanager:GetSecretValue"], secret_arn)]
     return [*statements, decrypting(key_arn)] if key_arn else statements
-
-
-IDS = {"vpc": 21, "subnet": 24, "security-group": 20}
-"""Characters of the IDs that AWS makes."""
-OF_ARN = 45
-"""Characters of an ARN before the name: service, Region, account, kind of resource."""
-LONGEST_NAME = 64
-"""Of most that CloudFormation names: functions, roles."""
-MADE_BUCKET = "x" * (OF_ARN + 40)
-"""As long as the ARN of a bucket that CloudFormation names."""
-_DIGEST = 8  # of the path, at the end of a logical ID
-
-
-class _Named(NamedTuple):
-    """An ARN of what CloudFormation names: its service, what is around the name, the longest."""
-
-    service: str
-    before: str
-    longest: int
-    after: str = ""
-
-
-_NAMED = {
-    "Function": _Named("lambda", "function:", LONGEST_NAME),
-    "Logs": _Named("logs", "log-group:", 512, ":*"),
-    "Queue": _Named("sqs", "", 80),
-}
-
-ROLE_POLICIES_LENGTH = Range(
-    rule(
-        "LLE378",
-        "the inline policies of a role are longer than IAM takes",
-        fix="Give some models or functions a role of their own: without a stated role, each gets "
-        "a new one. Or move some to a second stack with another role.",
-        source="/IAM/latest/UserGuide/reference_iam-quotas.html",
-    ),
-    "the length of a role's inline policies",
-    0,
-    10_240,
-    "characters",
-)
-
-
-def too_long(length: int, *, fits: int, where: str) -> ConfigurationError:
-    """The refusal, with how many fit."""
-    return ROLE_POLICIES_LENGTH.rule.error(
-        got=f"{length:,} characters for {fits + 1} endpoints",
-        allowed=f"10,240 characters: {fits} of these endpoints fit, less what else the role has",
-        where=where,
-    )
-
-
-def stack_id(stack_name: int) -> str:
-    """An ID as long as that of a stack with a name of so many characters."""
-    return "x" * (OF_ARN + stack_name + 37)
-
-
-def made_arn(own: Own, logical_id: str, *, stack_name: int) -> str:
-    """An ARN as long as that of a resource whose name CloudFormation makes."""
-    name = generated_name_length(stack_name, len(logical_id))
-    for kind, named in _NAMED.items():
-        if logical_id[:-_DIGEST].endswith(kind):
-            length = min(name, named.longest)
-            text = logical_id[-length:].rjust(length, "x")  # two are not the same
-            return own.arn(named.service, f"{named.before}{text}{named.after}")
-    return "x" * (OF_ARN + min(name, LONGEST_NAME))

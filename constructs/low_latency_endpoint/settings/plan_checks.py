@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ..errors import ConfigurationError
 from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.opened_files import opened
-from ..facts.deployments import check_rollback_alarms
 from ..facts.images import check_image_folder
 from ..facts.rules import ASSET_IS_ARCHIVE, NOTHING_TO_MEET, SCALED_VARIANTS_ONLY
 from ..facts.subnets import (
@@ -30,12 +29,9 @@ from ..plan.pinned_model import (
     TOO_MANY_FILES,
 )
 from ..plan.plan import Plan
-from ..plan.stack_limits import OUTPUTS, RESOURCES
-from ..report.numbers import readable
 from .endpoint import EndpointSettings, FurtherSettings, all_containers, further_variants
-from .role_policies import RolePolicy, role_policies, too_long_policies
 from .stack import Settings
-from .stack_parts import endpoint_parts, instances_in_update, rollback_alarms, shared_parts
+from .stack_cost import instances_in_update
 from .variant_plans import images_of, plan_endpoint, plan_further_variant, planned_variants
 
 #: Input of the plan -> setting of the endpoint that holds it.
@@ -91,17 +87,11 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
                 below = _place(error, variant.settings)
                 yield ("endpoints", key, *variant.place, *below), error
         yield from _alarms(settings, key, plans[key])
-        counts = rollback_alarms(settings, key) if endpoint.variants and sound else {}
-        if any(counts.values()):
-            yield from breaches(("endpoints", key, "variants"), check_rollback_alarms, counts)
         if files:
             for place, missing in _files(endpoint):
                 yield ("endpoints", key, *place), missing
     if sound:
         yield from _room(settings)
-        policies = role_policies(settings)
-        yield from _size(settings, plans, policies)
-        yield from too_long_policies(settings, policies)
 
 
 def _place(error: ConfigurationError, stated: EndpointSettings | FurtherSettings) -> Place:
@@ -217,38 +207,3 @@ def _room(settings: Settings) -> Iterator[Finding]:
     yield from breaches(
         place, network_blocks, network.cidr, zones, together, network.subnet_prefix_length
     )
-
-
-def _size(
-    settings: Settings, plans: dict[str, Plan], policies: Mapping[RolePolicy, str | None]
-) -> Iterator[Finding]:
-    """CloudFormation takes the stack; else the first endpoint that it has no room for."""
-    parts = {key: endpoint_parts(settings, key, plan, policies) for key, plan in plans.items()}
-    counts = (
-        (
-            RESOURCES,
-            shared_parts(settings, policies).resources,
-            {key: part.resources for key, part in parts.items()},
-        ),
-        (OUTPUTS, 0, {key: part.outputs for key, part in parts.items()}),
-    )
-    for limit, shared, own in counts:
-        total, last = shared + sum(own.values()), shared
-        if limit.holds(total):
-            continue
-        for number, (key, count) in enumerate(own.items()):
-            if not limit.holds(last + count):
-                fitting = (
-                    f"the {number} before it have {last}"
-                    if number
-                    else (f"the stack has {last} without it")
-                )
-                yield (
-                    ("endpoints", key),
-                    limit.rule.error(
-                        got=f"{total:,} {limit.unit}: {key} is the first that does not fit, {fitting}",
-                        allowed=f"at most {readable(limit.maximum)}",
-                    ),
-                )
-                break
-            last += count

@@ -30,7 +30,7 @@ from ..plan.token_explanations import NO_TOKEN_ALARMS
 from ..report.numbers import readable
 from .endpoint import EndpointSettings, all_containers
 from .stack import Settings, region_of
-from .stack_parts import instances_in_update, variant_cost, watching_alarms
+from .stack_cost import instances_in_update, variant_cost, watching_alarms
 from .variant_plans import (
     PlannedVariant,
     hub_models,

@@ -1,5 +1,5 @@
-"""Inline policies on roles: named for their stack, counted, and never rewritten by an update; and
-those that other code of the app attaches."""
+"""Inline policies on roles: named for their stack, and never rewritten by an update; and those that
+other code of the app attaches."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, Dependable, IConstruct, IDependable, IValidation
 
 from ..plan.launched_names import as_named
-from ..plan.rights import ROLE_POLICIES_LENGTH, document, keys_apart, too_long
+from ..plan.rights import document, keys_apart
 from .annotations import acknowledge_in_template, warn
 from .construct_tree import TreePart, digest, digest_of, only_child, path_of, region_of, stack_of
 from .homes import check_home, check_homes_of
 from .launched_names import launched
-from .policy_documents import sent_length
+from .stack_limits import StackLimits
 from .template_values import is_token, pseudo_parameters
 
 _GIVEN = "RoleRights"
@@ -42,17 +42,11 @@ class RoleRights:
     # whose properties are the same in both places.
 
     def __init__(
-        self,
-        scope: Construct,
-        role: iam.IRole | iam.CfnRole,
-        *,
-        name_end: str = "",
-        standing: Mapping[str, Any] | None = None,
+        self, scope: Construct, role: iam.IRole | iam.CfnRole, *, name_end: str = ""
     ) -> None:
         self.scope, self._role, self._name_end = scope, role, name_end
-        self._standing, self._length = standing, 0
+        self._limits = StackLimits.hold(scope)
         self._left_out = _LeftOut(scope, role)
-        self._owners: list[str] = []
         self._policies: dict[tuple[IConstruct, str], Construct] = {}
 
     @classmethod
@@ -67,18 +61,17 @@ class RoleRights:
     ) -> tuple[iam.CfnRole, RoleRights, list[IDependable]]:
         """A new role with its statements; those for keys, which may be exchanged, stand apart."""
         own, for_keys = keys_apart(statements)
-        standing = document(*own)
         role = iam.CfnRole(
             scope,
             id,
             assume_role_policy_document=trusted,
             policies=[
-                iam.CfnRole.PolicyProperty(policy_name=policy_name, policy_document=standing)
+                iam.CfnRole.PolicyProperty(policy_name=policy_name, policy_document=document(*own))
             ],
         )
         reason = "Each policy names this stack's resources and is deleted with its role."
         acknowledge_in_template(role, {"IAM_NO_INLINE_POLICY_CHECK": reason})
-        rights = cls(scope, role, standing=standing)
+        rights = cls(scope, role)
         keys = [rights.allow(f"{id}Keys", *for_keys, owner=scope)] if for_keys else []
         return role, rights, list(keys)
 
@@ -109,30 +102,16 @@ class RoleRights:
         check_homes_of(owner or parent, resolved)
         content_digest = _digest_below(parent, list(statements), resolved)
         name = kind if fixed else f"{kind}{content_digest}"
-        if owner is not None:
-            part = path_of(owner).removeprefix(f"{path_of(stack_of(owner))}/").partition("/")[0]
-            if part not in self._owners:
-                self._owners.append(part)
         if (parent, name) not in self._policies:
-            self._policies[parent, name] = self._made(parent, name, statements, resolved, owner)
+            policy = self._made(parent, name, statements)
+            self._policies[parent, name] = policy
+            self._limits.note_user(policy, owner)
         return self._policies[parent, name]
 
     def _made(
-        self,
-        parent: Construct,
-        name: str,
-        statements: Sequence[Mapping[str, Any]],
-        resolved: Sequence[Mapping[str, Any]],
-        owner: IConstruct | None,
+        self, parent: Construct, name: str, statements: Sequence[Mapping[str, Any]]
     ) -> Construct:
         content = document(*statements)
-        if self._standing:  # counted when there is more: most roles have no more
-            self._length += sent_length(self.scope, stack_of(parent).resolve(dict(self._standing)))
-            self._standing = None
-        self._length += sent_length(self.scope, document(*resolved))
-        if not ROLE_POLICIES_LENGTH.holds(self._length):
-            where = path_of(owner or parent)
-            raise too_long(self._length, fits=max(len(self._owners) - 1, 0), where=where)
         if isinstance(self._role, iam.CfnRole):
             return iam.CfnPolicy(
                 parent, name, policy_name=name, roles=[self._role.ref], policy_document=content

@@ -1,8 +1,8 @@
-"""The parts of a settings file's stack, as CloudFormation counts and AWS bills them."""
+"""What the stack of a settings file costs: what AWS bills, hour by hour and along a day."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,6 @@ from ..facts.canary_metrics import CANARY_MIB, PUBLISHED, RUNS_PER_HOUR, alarm_m
 from ..facts.deployments import rolls_back
 from ..facts.durations import seconds_of
 from ..facts.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
-from ..facts.rules import has_objectives
 from ..facts.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..options.alarms import AlarmOptions
 from ..options.canary import canary_bytes
@@ -20,26 +19,16 @@ from ..options.option import options_of
 from ..options.throughput import MeasuredThroughput
 from ..plan.billed_items import BilledItem
 from ..plan.hourly_cost import EndpointCost, PricedType, StackCost, sent_request
-from ..plan.pinned_model import staging_calls
 from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
 from ..plan.recorded_rise import contradicted_rises
 from ..plan.scaling_pace import FleetAlong, fleet_along
 from ..plan.schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY
 from ..plan.set_times import SetTimes
-from ..plan.stack_limits import EndpointParts, SharedParts
 from ..plan.traffic_shapes import Shape, shapes
 from ..report.numbers import readable
 from .endpoint import EndpointSettings
-from .role_policies import RolePolicy, resources_for
 from .stack import Settings, region_of
-from .variant_plans import (
-    PlannedVariant,
-    has_own_model,
-    hub_models,
-    planned_variants,
-    token_alarm_count,
-    warm_up_requests,
-)
+from .variant_plans import PlannedVariant, planned_variants, token_alarm_count
 
 #: What CloudWatch bills for alarms that follow from a threshold alone: the number of metrics of each.
 _BILLED = {
@@ -50,222 +39,6 @@ _BILLED = {
 _OF_CAPACITY = (2,)
 _OF_BOTH_FLEETS = (2, 2)
 _OF_TARGET_TRACKING = (1, 1)  # one to scale out, one to scale in
-
-
-def shared_parts(settings: Settings, policies: Mapping[RolePolicy, str | None]) -> SharedParts:
-    """What the endpoints of a settings file share; the policies as for :func:`endpoint_parts`."""
-    link, network = settings.private_link, settings.network
-    staged = _staged(settings)
-    return SharedParts(
-        zones=len(settings.client_zones.zones),
-        own_vpc=network.vpc_id is None,
-        flow_log=network.flow_log is not None,
-        adopted_rules=_adopted_rules(settings) if link.interface_endpoint_id else None,
-        sagemaker_api=link.sagemaker_api,
-        hosted_zone=bool(link.hosted_zone_vpc_ids),
-        waits=settings.safeguards.wait_for_interfaces,
-        confirms=any(endpoint.confirm_updates for endpoint in settings.endpoints.values()),
-        s3_prefix_list=network.s3_prefix_list is not None,
-        staged_calls=list(staged.values()),
-        staging_bucket=any(bucket is None for bucket, *_ in staged),
-        narrow_link=link.names_what_it_serves(own_vpc=network.vpc_id is None),
-        role_policies=resources_for(policies, None),
-        own_function_roles=settings.safeguards.function_role_arn is None,
-        log_role=1 + _key_on(settings, settings.safeguards.flow_log_role_arn),
-    )
-
-
-def _key_on(settings: Settings, role_arn: str | None) -> bool:
-    """Whether a role has a policy for the stated key beside what it is made with."""
-    return settings.safeguards.kms_key_arn is not None and role_arn is None
-
-
-def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
-    """The models of the Hub by bucket, name and prefix, each with its calls."""
-    return {
-        (hub_model.bucket, hub_model.model, hub_model.hub_model.pinned.prefix): len(
-            staging_calls(hub_model.hub_model.pinned, staged_before=hub_model.bucket is not None)
-        )
-        for endpoint in settings.endpoints.values()
-        for hub_model in hub_models(endpoint)
-    }
-
-
-def endpoint_parts(
-    settings: Settings, key: str, plan: Plan, policies: Mapping[RolePolicy, str | None]
-) -> EndpointParts:
-    """What belongs to one endpoint of a settings file, with all variants, without policies."""
-    endpoint = settings.endpoints[key]
-    adopted = settings.private_link.interface_endpoint_id is not None
-    alarms, warm_up = endpoint.alarms, endpoint.warm_up
-    variants = list(planned_variants(settings, key))
-    production = [variant.plan for variant in variants if not variant.shadow]
-    quiet = alarms.quiet_during_deployments
-    return EndpointParts(
-        new_role=endpoint.role_arn is None,
-        confirms=endpoint.confirm_updates,
-        waits=settings.safeguards.wait_for_interfaces,
-        scales=sum(variant.plan.scaling is not None for variant in variants),
-        steps=sum(variant.plan.request.scaling.steps is not None for variant in variants),
-        dashboard=endpoint.dashboard,
-        alarms=sum(len(_watching(settings, endpoint, each)) for each in production),
-        rollback_alarms=sum(rollback_alarms(settings, key).values()),
-        quiet=len(production) if quiet else 0,
-        warm_up=warm_up_requests(settings, key) > 0,
-        canary_zones=len(settings.client_zones.zones) if endpoint.canary else 0,
-        canary_alarms=len(_of_canary(settings, endpoint, plan)),
-        during_deployments=bool(warm_up and warm_up.during_deployments),
-        keep_warm=bool(warm_up and warm_up.keep_warm),
-        link_ports=_ports(settings),
-        parameters=settings.parameters is not None,
-        zonal_urls=0 if adopted else len(settings.client_zones.zones),
-        models=1
-        + sum(
-            bool(variant.further and has_own_model(variant.further.settings))
-            for variant in variants
-        ),
-        shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
-        token_alarms=sum(_of_tokens(endpoint, production)),
-        objectives=len(production)
-        if alarms.service_level_objective is not None and has_objectives(region_of(settings) or "")
-        else 0,
-        role_policies=resources_for(policies, key),
-        own_function_roles=settings.safeguards.function_role_arn is None,
-    )
-
-
-def rollback_alarms(settings: Settings, key: str) -> dict[str, int]:
-    """How many alarms roll a deployment of an endpoint back, by variant."""
-    return {
-        variant.variant: len(_rolling_back(settings, key, variant.plan))
-        for variant in planned_variants(settings, key)
-        if not variant.shadow
-    }
-
-
-def watching_alarms(settings: Settings, key: str, plan: Plan) -> int:
-    """How many alarms page for one variant."""
-    return len(_watching(settings, settings.endpoints[key], plan))
-
-
-def _of_tokens(endpoint: EndpointSettings, plans: Sequence[Plan]) -> tuple[int, int]:
-    """Alarms on tokens, and composite ones: one for each server whose metrics they ask for."""
-    counts = [(plan, token_alarm_count(endpoint, plan)) for plan in plans]
-    servers = {each.request.server_of_metrics for each, count in counts if count}
-    return sum(count for _, count in counts), len(servers)
-
-
-def _of_shadow(plan: Plan) -> list[int]:
-    """The alarms that compare a shadow with production, each by its number of metrics."""
-    latency = plan.request.latency
-    statistics = latency.milliseconds if latency else {}
-    return [*([4] * (len(statistics) or 1)), 2]
-
-
-def _of_canary(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> list[int]:
-    """The alarms of the canary, each by its number of metrics."""
-    if endpoint.canary is None:
-        return []
-    stated = endpoint.canary.zone_difference is not None
-    return list(
-        alarm_metrics(
-            len(settings.client_zones.zones),
-            compares_names=_compares_names(settings),
-            difference=stated or bool(plan.thresholds("OverheadLatency")),
-        )
-    )
-
-
-def _compares_names(settings: Settings) -> bool:
-    """Whether a canary knows the zonal names, and callers use the runtime's own."""
-    link = settings.private_link
-    return link.interface_endpoint_id is None and link.takes_the_name
-
-
-def _adopted_rules(settings: Settings) -> int:
-    """Rules in the security group of an adopted interface endpoint, unless that is its owner's."""
-    if settings.other_owner is not None:
-        return 0
-    return len(set(settings.private_link.allow_cidrs or ("the VPC's",))) * _ports(settings)
-
-
-def _ports(settings: Settings) -> int:
-    return 2 if settings.private_link.bidirectional_streaming else 1
-
-
-def _thresholds(endpoint: EndpointSettings, plan: Plan, name: str, metric: str) -> list[str]:
-    """The statistics that are watched: those stated, or the plan's."""
-    stated = getattr(endpoint.alarms, name)
-    return list(plan.thresholds(metric) if stated == "planned" else stated)
-
-
-def _watching(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> list[int]:
-    """The alarms that page, each by its number of metrics."""
-    found = [1 for _ in _thresholds(endpoint, plan, "model_latency", "ModelLatency")]
-    found += [1 for _ in _thresholds(endpoint, plan, "overhead_latency", "OverheadLatency")]
-    alarms, capacity = endpoint.alarms, endpoint.alarms.capacity_at_maximum
-    if plan.scaling is not None if capacity == "scaled" else capacity:
-        found += _OF_CAPACITY
-    if alarms.zone_imbalance:
-        found.append(len(settings.client_zones.zones))
-    found += [3] * len(alarms.anomalies)  # billed with both edges of the band
-    return found + [
-        count for name, each in _BILLED.items() if getattr(alarms, name) for count in each
-    ]
-
-
-def _rolling_back(settings: Settings, key: str, plan: Plan) -> list[int]:
-    """The alarms of a variant that roll a deployment back, each by its number of metrics."""
-    endpoint = settings.endpoints[key]
-    stated = endpoint.deployment
-    types = [
-        name
-        for variant in planned_variants(settings, key)
-        for name in variant.plan.request.serving.types
-    ]
-    back = rolls_back(stated.rollback_on_alarms if stated else None, types)
-    latencies = _thresholds(endpoint, plan, "model_latency", "ModelLatency")
-    return [*(1 for _ in latencies), *_BILLED["error_rate"]] if back else []
-
-
-@dataclass(frozen=True)
-class BilledAlarms:
-    """What CloudWatch bills for: metrics in alarms, and composite alarms."""
-
-    metrics: int  # of one alarm on several metrics each counts
-    high_resolution: int
-    composites: int
-
-
-def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
-    """The alarms of an endpoint, with those that target tracking makes itself."""
-    endpoint = settings.endpoints[key]
-    variants = list(planned_variants(settings, key))
-    quiet = endpoint.alarms.quiet_during_deployments
-    metrics = list(_of_shadow(plan)) if endpoint.shadow else []
-    for variant in variants:
-        if not variant.shadow:
-            metrics += [
-                *_watching(settings, endpoint, variant.plan),
-                *_rolling_back(settings, key, variant.plan),
-                *(_OF_BOTH_FLEETS if quiet else ()),
-            ]
-    of_tokens, more = _of_tokens(
-        endpoint, [variant.plan for variant in variants if not variant.shadow]
-    )
-    of_canary = _of_canary(settings, endpoint, plan)
-    normal, finely = sum(metrics) + of_tokens + sum(of_canary), 0
-    for variant in variants:
-        policy, steps = variant.plan.scaling, variant.plan.request.scaling.steps
-        if policy is not None and policy.metric == CONCURRENCY_METRIC:
-            finely += sum(_OF_TARGET_TRACKING)
-        elif policy is not None:
-            normal += sum(_OF_TARGET_TRACKING)
-        if steps is not None and steps.metric == "concurrency":
-            finely += 1
-        elif steps is not None:
-            normal += 1
-    return BilledAlarms(normal, finely, 1 + quiet + more + bool(of_canary))
 
 
 _FUNCTION_SECONDS = 1.0
@@ -501,3 +274,117 @@ def _billed(
         assumed=assumed,
         count=count,
     )
+
+
+def watching_alarms(settings: Settings, key: str, plan: Plan) -> int:
+    """How many alarms page for one variant."""
+    return len(_watching(settings, settings.endpoints[key], plan))
+
+
+def _of_tokens(endpoint: EndpointSettings, plans: Sequence[Plan]) -> tuple[int, int]:
+    """Alarms on tokens, and composite ones: one for each server whose metrics they ask for."""
+    counts = [(plan, token_alarm_count(endpoint, plan)) for plan in plans]
+    servers = {each.request.server_of_metrics for each, count in counts if count}
+    return sum(count for _, count in counts), len(servers)
+
+
+def _of_shadow(plan: Plan) -> list[int]:
+    """The alarms that compare a shadow with production, each by its number of metrics."""
+    latency = plan.request.latency
+    statistics = latency.milliseconds if latency else {}
+    return [*([4] * (len(statistics) or 1)), 2]
+
+
+def _of_canary(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> list[int]:
+    """The alarms of the canary, each by its number of metrics."""
+    if endpoint.canary is None:
+        return []
+    stated = endpoint.canary.zone_difference is not None
+    return list(
+        alarm_metrics(
+            len(settings.client_zones.zones),
+            compares_names=_compares_names(settings),
+            difference=stated or bool(plan.thresholds("OverheadLatency")),
+        )
+    )
+
+
+def _compares_names(settings: Settings) -> bool:
+    """Whether a canary knows the zonal names, and callers use the runtime's own."""
+    link = settings.private_link
+    return link.interface_endpoint_id is None and link.takes_the_name
+
+
+def _thresholds(endpoint: EndpointSettings, plan: Plan, name: str, metric: str) -> list[str]:
+    """The statistics that are watched: those stated, or the plan's."""
+    stated = getattr(endpoint.alarms, name)
+    return list(plan.thresholds(metric) if stated == "planned" else stated)
+
+
+def _watching(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> list[int]:
+    """The alarms that page, each by its number of metrics."""
+    found = [1 for _ in _thresholds(endpoint, plan, "model_latency", "ModelLatency")]
+    found += [1 for _ in _thresholds(endpoint, plan, "overhead_latency", "OverheadLatency")]
+    alarms, capacity = endpoint.alarms, endpoint.alarms.capacity_at_maximum
+    if plan.scaling is not None if capacity == "scaled" else capacity:
+        found += _OF_CAPACITY
+    if alarms.zone_imbalance:
+        found.append(len(settings.client_zones.zones))
+    found += [3] * len(alarms.anomalies)  # billed with both edges of the band
+    return found + [
+        count for name, each in _BILLED.items() if getattr(alarms, name) for count in each
+    ]
+
+
+def _rolling_back(settings: Settings, key: str, plan: Plan) -> list[int]:
+    """The alarms of a variant that roll a deployment back, each by its number of metrics."""
+    endpoint = settings.endpoints[key]
+    stated = endpoint.deployment
+    types = [
+        name
+        for variant in planned_variants(settings, key)
+        for name in variant.plan.request.serving.types
+    ]
+    back = rolls_back(stated.rollback_on_alarms if stated else None, types)
+    latencies = _thresholds(endpoint, plan, "model_latency", "ModelLatency")
+    return [*(1 for _ in latencies), *_BILLED["error_rate"]] if back else []
+
+
+@dataclass(frozen=True)
+class BilledAlarms:
+    """What CloudWatch bills for: metrics in alarms, and composite alarms."""
+
+    metrics: int  # of one alarm on several metrics each counts
+    high_resolution: int
+    composites: int
+
+
+def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
+    """The alarms of an endpoint, with those that target tracking makes itself."""
+    endpoint = settings.endpoints[key]
+    variants = list(planned_variants(settings, key))
+    quiet = endpoint.alarms.quiet_during_deployments
+    metrics = list(_of_shadow(plan)) if endpoint.shadow else []
+    for variant in variants:
+        if not variant.shadow:
+            metrics += [
+                *_watching(settings, endpoint, variant.plan),
+                *_rolling_back(settings, key, variant.plan),
+                *(_OF_BOTH_FLEETS if quiet else ()),
+            ]
+    of_tokens, more = _of_tokens(
+        endpoint, [variant.plan for variant in variants if not variant.shadow]
+    )
+    of_canary = _of_canary(settings, endpoint, plan)
+    normal, finely = sum(metrics) + of_tokens + sum(of_canary), 0
+    for variant in variants:
+        policy, steps = variant.plan.scaling, variant.plan.request.scaling.steps
+        if policy is not None and policy.metric == CONCURRENCY_METRIC:
+            finely += sum(_OF_TARGET_TRACKING)
+        elif policy is not None:
+            normal += sum(_OF_TARGET_TRACKING)
+        if steps is not None and steps.metric == "concurrency":
+            finely += 1
+        elif steps is not None:
+            normal += 1
+    return BilledAlarms(normal, finely, 1 + quiet + more + bool(of_canary))
