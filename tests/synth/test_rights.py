@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
 from low_latency_endpoint import ContainerImage, CoreDump, DataCapture
-from low_latency_endpoint.plan.rights import literal, reading
+from low_latency_endpoint.synthesis.rights import literal, reading
 
 from .conftest import by_action
 from .iam_decisions import ACCOUNT, allows, text

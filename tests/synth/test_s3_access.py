@@ -16,8 +16,8 @@ from aws_cdk import aws_s3 as s3
 import low_latency_endpoint.synthesis
 from low_latency_endpoint import ClientZones, CoreDump, DataCapture, ModelData
 from low_latency_endpoint.facts.stack_limits import LONGEST_ANSWER
-from low_latency_endpoint.plan.rights import reading
 from low_latency_endpoint.synthesis.arns import bucket_arn
+from low_latency_endpoint.synthesis.rights import reading
 from tests.refusals import refused
 
 from .conftest import warnings_in

@@ -16,12 +16,12 @@ from ..facts.limits import ENDPOINT_NAME
 from ..facts.rules import COUNTS_OF_A_SCALED_FLEET, ROLLING_NEEDS_ONE_VARIANT
 from ..options.argument_kinds import checked_arguments
 from ..options.deployment import DeploymentPolicy, default_deployment
-from ..plan.rights import looking_at_endpoint, looking_at_stack
 from ..synthesis.annotations import warn
 from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import TreePart, path_below
 from ..synthesis.lambda_functions import shared_function
 from ..synthesis.launched_names import launched_name_of
+from ..synthesis.rights import looking_at_endpoint, looking_at_stack
 from ..synthesis.stated_names import claim_name
 from ..synthesis.template_values import cfn_tags, check, in_seconds
 from .endpoint_configuration import ROLLING_WITH_SHADOW, IEndpointConfiguration

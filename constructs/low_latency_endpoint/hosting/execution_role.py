@@ -15,7 +15,12 @@ from constructs import Construct, IDependable
 from ..facts.limits import MODEL_SECURITY_GROUPS
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
-from ..plan.rights import (
+from ..synthesis.annotations import acknowledge_wildcard_resources, warn
+from ..synthesis.arns import written_objects
+from ..synthesis.construct_tree import TreePart, path_of, stack_of
+from ..synthesis.lambda_functions import shared_function
+from ..synthesis.policy_documents import for_hosting
+from ..synthesis.rights import (
     Own,
     allow,
     by_service,
@@ -28,11 +33,6 @@ from ..plan.rights import (
     making_interfaces,
     writing_with,
 )
-from ..synthesis.annotations import acknowledge_wildcard_resources, warn
-from ..synthesis.arns import written_objects
-from ..synthesis.construct_tree import TreePart, path_of, stack_of
-from ..synthesis.lambda_functions import shared_function
-from ..synthesis.policy_documents import for_hosting
 from ..synthesis.role_rights import RightsBefore, RoleRights
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.template_values import pseudo_parameters

@@ -19,9 +19,9 @@ from ..facts.images import (
 )
 from ..facts.limits import ACCOUNT, IMAGE_URI
 from ..options.argument_kinds import checked_arguments
-from ..plan.rights import allow, literal, pulling
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import path_of, stack_of
+from ..synthesis.rights import allow, literal, pulling
 from ..synthesis.template_values import check, is_token, masked, pseudo_parameters
 
 if TYPE_CHECKING:

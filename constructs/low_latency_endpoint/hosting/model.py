@@ -15,9 +15,9 @@ from ..facts.limits import ARCHITECTURE, ENDPOINT_NAME
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..plan.published_metrics import endpoint_shape
-from ..plan.rights import reading
 from ..synthesis.arns import bucket_arn, split_s3_uri
 from ..synthesis.construct_tree import path_below
+from ..synthesis.rights import reading
 from ..synthesis.template_values import cfn_tags, check
 from .container import (
     Container,

@@ -15,9 +15,9 @@ from ..facts.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
 from ..hugging_face import HUB
 from ..options.argument_kinds import checked_arguments
 from ..plan.pinned_model import PinnedModel
-from ..plan.rights import decrypting, reading
 from ..synthesis.annotations import warn
 from ..synthesis.arns import bucket_arn, split_s3_uri
+from ..synthesis.rights import decrypting, reading
 from ..synthesis.template_values import check, is_token
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from ..facts.limits import IMAGE_URI, MODEL_NAME
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.hub_serving import HubServing
 from ..plan.published_metrics import endpoint_shape
-from ..plan.rights import allow, encrypting_volumes, writing_with
 from ..synthesis.annotations import warn
 from ..synthesis.arns import written_objects
 from ..synthesis.construct_tree import path_below
+from ..synthesis.rights import allow, encrypting_volumes, writing_with
 from ..synthesis.role_rights import RoleRights
 from ..synthesis.template_values import check, is_token
 from .images import ContainerImage

@@ -23,7 +23,6 @@ from ..plan.pinned_model import (
     PinnedModel,
     staging_calls,
 )
-from ..plan.rights import STAGED_PREFIXES, decrypting, reading, reading_secret, staging
 from ..synthesis.annotations import acknowledge_wildcard_resources
 from ..synthesis.construct_tree import TreePart, only_child, path_below, stack_of
 from ..synthesis.lambda_functions import (
@@ -31,6 +30,7 @@ from ..synthesis.lambda_functions import (
     package_asset,
     started_by_cloudformation,
 )
+from ..synthesis.rights import STAGED_PREFIXES, decrypting, reading, reading_secret, staging
 from ..synthesis.safeguards import (
     FunctionRole,
     key_arn_of,

@@ -36,10 +36,10 @@ from ..network.zone_aligned_network import (
     security_group_in,
 )
 from ..options.argument_kinds import checked_arguments
-from ..plan.rights import allow, document
 from ..synthesis.arns import arn, endpoint_arn
 from ..synthesis.construct_tree import path_below, stack_of
 from ..synthesis.launched_names import launched_name_of, name_anywhere
+from ..synthesis.rights import allow, document
 from ..synthesis.safeguards import log_group, private_bucket, safeguards_of, writing_logs
 from ..synthesis.template_values import check, is_token
 from .roles import execution_role, master_role, worker_role

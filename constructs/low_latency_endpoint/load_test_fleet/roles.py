@@ -9,9 +9,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ..network.vpc_endpoints import INVOKE_ACTIONS
-from ..plan.rights import allow, decrypting, writing_with
 from ..synthesis.annotations import acknowledge_wildcard_resources
 from ..synthesis.policy_documents import for_tasks, trust
+from ..synthesis.rights import allow, decrypting, writing_with
 from ..synthesis.role_rights import RoleRights
 
 if TYPE_CHECKING:

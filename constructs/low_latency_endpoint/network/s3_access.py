@@ -11,9 +11,9 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IValidation
 
 from ..facts.limits import S3_POLICY_BUCKETS
-from ..plan.rights import allow, document
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import path_of, stack_of
+from ..synthesis.rights import allow, document
 from ..synthesis.template_values import is_token, known_at_synth, pseudo_parameters
 from .vpc_endpoints import FormerNames, service_name_of, stands_in
 

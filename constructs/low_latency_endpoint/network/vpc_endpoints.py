@@ -10,10 +10,10 @@ from aws_cdk import CfnResource, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..plan.rights import Own, allow, document
 from ..synthesis.arns import arn, endpoint_arn
 from ..synthesis.construct_tree import TreePart, stack_of
 from ..synthesis.lambda_functions import shared_function
+from ..synthesis.rights import Own, allow, document
 from ..synthesis.template_values import is_token, pseudo_parameters
 
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")

@@ -19,7 +19,6 @@ from ..facts.subnets import network_blocks
 from ..facts.zones import check_zones_in_region, zone_name_of
 from ..options.argument_kinds import checked_arguments
 from ..options.network import DEFAULT_CIDR, ClientZones
-from ..plan.rights import Own, allow, closing_group, document
 from ..synthesis.annotations import acknowledge_wildcard_resources
 from ..synthesis.arns import bucket_arn
 from ..synthesis.construct_tree import (
@@ -32,6 +31,7 @@ from ..synthesis.construct_tree import (
 )
 from ..synthesis.lambda_functions import custom_resource_function
 from ..synthesis.policy_documents import for_flow_logs, trust
+from ..synthesis.rights import Own, allow, closing_group, document
 from ..synthesis.role_rights import RightsBefore, RoleRights
 from ..synthesis.safeguards import log_group, safeguards_of, writing_logs
 from ..synthesis.template_values import check, is_token, pseudo_parameters

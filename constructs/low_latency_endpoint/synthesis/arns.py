@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from constructs import Construct, IConstruct
 
-from ..plan.rights import Own, literal
 from .annotations import warn
 from .launched_names import LaunchedName
+from .rights import Own, literal
 from .template_values import is_token, masked, pseudo_parameters
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, Dependable, IConstruct, IDependable, IValidation
 
 from ..plan.launched_names import as_named
-from ..plan.rights import document, keys_apart
 from .annotations import acknowledge_in_template, warn
 from .construct_tree import TreePart, digest, digest_of, only_child, path_of, region_of, stack_of
 from .homes import check_home, check_homes_of
 from .launched_names import launched
+from .rights import document, keys_apart
 from .stack_limits import StackLimits
 from .template_values import is_token, pseudo_parameters
 

@@ -14,12 +14,12 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IDependable
 
 from ..options.safeguards import APPLIED, APPLIED_SOMEWHERE, Safeguards
-from ..plan.rights import LOG_KEY_ACTIONS, Own, allow, being_in_vpc, on_stated_role, writing_log
 from .annotations import acknowledge, acknowledge_in_template, acknowledge_wildcard_resources
 from .arns import arn
 from .construct_tree import node_of, root_of, stack_of
 from .homes import check_home
 from .policy_documents import trust
+from .rights import LOG_KEY_ACTIONS, Own, allow, being_in_vpc, on_stated_role, writing_log
 from .role_rights import RightsBefore, RoleRights
 from .template_values import pseudo_parameters
 

@@ -17,10 +17,10 @@ from constructs import Construct
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork, security_group_in
 from ..options.warm_up import WarmUpPayload
-from ..plan.rights import document, sending_dead_letters
 from ..synthesis.annotations import acknowledge
 from ..synthesis.construct_tree import TreePart
 from ..synthesis.lambda_functions import function_properties, package_asset
+from ..synthesis.rights import document, sending_dead_letters
 from ..synthesis.safeguards import FunctionRole, key_arn_of, log_group, safeguards_of, writing_logs
 
 _PACKAGE = "warm_up_function"

@@ -25,10 +25,15 @@ from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
 from ..options.warm_up import KeepWarmOptions, WarmUpOptions
-from ..plan.rights import calling_endpoint, calling_function, looking_at_stack, looking_at_traffic
 from ..synthesis.annotations import acknowledge_wildcard_resources, warn
 from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import path_below, path_of, stack_of
+from ..synthesis.rights import (
+    calling_endpoint,
+    calling_function,
+    looking_at_stack,
+    looking_at_traffic,
+)
 from ..synthesis.template_values import check
 from .lambda_functions import (
     DeadLetters,

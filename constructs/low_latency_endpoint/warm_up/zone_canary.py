@@ -34,9 +34,9 @@ from ..options.argument_kinds import checked_arguments
 from ..options.canary import CanaryOptions
 from ..options.rules import NEEDS_ANOTHER
 from ..plan.dashboard_panels import CanaryPanels
-from ..plan.rights import calling_endpoint
 from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import path_below, stack_of
+from ..synthesis.rights import calling_endpoint
 from .lambda_functions import DeadLetters, WarmUpFunction, function_code, sender_group
 from .payload_targets import check_targets
 
