@@ -113,8 +113,8 @@ test: setup  ## Run the test suite but for what needs real time or the night (AR
 
 # By path: what nearly every change touches, plans, settings and templates. Not what starts processes
 # or computes for long: simulation, load tests, the local AWS, commands in a hostile world.
-FAST := constructs/low_latency_endpoint tests/facts tests/options tests/plan tests/settings tests/warm_up \
-	tests/cli/test_cli.py tests/cli/test_error_docs.py tests/synth/test_settings_stack.py \
+FAST := constructs/low_latency_endpoint tests/facts tests/monitoring tests/options tests/plan tests/settings \
+	tests/warm_up tests/cli/test_cli.py tests/cli/test_error_docs.py tests/synth/test_settings_stack.py \
 	tests/synth/test_snapshots.py
 
 # What asks something of a new option, limit or rule, and says what to add and where.

@@ -15,12 +15,13 @@ from ..hosting.endpoint_metrics import EndpointVariant
 from ..options.alarms import AlarmOptions, error_share
 from ..options.argument_kinds import checked_arguments
 from ..options.latency_target import LatencyTarget
-from ..plan.dashboard_panels import CanaryPanels, TokenPanels
 from ..synthesis.construct_tree import alarm_arn_of, path_below, stack_of
 from ..synthesis.stated_names import claim_name
 from ..synthesis.template_values import check_milliseconds, pseudo_parameters
 from .alarm_specifications import ERROR_TEXTS
 from .alarms import LatencyAlarms
+from .dashboard_body import DashboardVariant, PoolType, dashboard_body
+from .dashboard_panels import CanaryPanels, TokenPanels
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from aws_cdk import Duration
 
     from ..facts.instance_types import InstanceFacts
-    from ..plan.dashboard import DashboardVariant
 
 
 @checked_arguments
@@ -70,7 +70,7 @@ class LatencyDashboard(Construct):
             latency: What callers must see, drawn beside them.
             model_latency: What its alarms watch, Durations by statistic or by severity and statistic, drawn as lines.
             alarms: Their states are shown in a row, their limits of utilization and errors as lines. With ``zone_imbalance`` the traffic of each zone is drawn too.
-            tokens: Graphs of what language models' servers tell of their tokens: the ``panels`` of :class:`TokenLatencyAlarms`. By default none. CloudWatch draws them; ``low-latency dashboard`` leaves them out.
+            tokens: Graphs of what language models' servers tell of their tokens: the ``panels`` of :class:`TokenLatencyAlarms`. By default none. CloudWatch draws them.
             canary: What callers in each zone see, and their paths: the ``panels`` of :class:`ZoneCanary`. By default nothing.
             dashboard_name: By default CloudFormation chooses one.
 
@@ -82,8 +82,6 @@ class LatencyDashboard(Construct):
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         claim_name(self, "dashboards", dashboard_name)
-        from ..plan.dashboard import dashboard_body  # with the first dashboard
-
         milliseconds = partial(check_milliseconds, ALARM_THRESHOLD_MILLISECONDS, where=path)
         shadow = endpoint.shadow
         self.body = dashboard_body(
@@ -116,8 +114,6 @@ class LatencyDashboard(Construct):
 def _described(
     endpoint: IEndpoint, variant: EndpointVariant, alarms: LatencyAlarms | None = None
 ) -> DashboardVariant:
-    from ..plan.dashboard import DashboardVariant, PoolType
-
     types = variant.attributes.instance_types
     first = types[0].facts if len(types) == 1 else None
     scaling = endpoint.scaling_of(variant.name)

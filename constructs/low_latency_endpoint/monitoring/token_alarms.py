@@ -29,12 +29,12 @@ from ..facts.rules import UNKNOWN_VARIANT
 from ..hosting.endpoint_interface import IEndpoint
 from ..options.alarms import Thresholds, TokenAlarmOptions, flattened
 from ..options.argument_kinds import checked_arguments
-from ..plan.dashboard_panels import TokenPanels
 from ..synthesis.annotations import warn
 from ..synthesis.construct_tree import keep_alarm_name, path_below, region_of
 from ..synthesis.template_values import is_token
 from .alarm_specifications import DescribedAlarm
 from .alarms import is_on, paging_alarms
+from .dashboard_panels import TokenPanels
 
 _TTFT, _ITL = "time_to_first_token", "inter_token_latency"
 _MEANINGS = {

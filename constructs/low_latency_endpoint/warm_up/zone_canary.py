@@ -28,12 +28,12 @@ from ..facts.durations import milliseconds_of
 from ..hosting.endpoint_interface import IEndpoint
 from ..monitoring.alarm_specifications import AlarmSpecification
 from ..monitoring.alarms import is_on, paging_alarms
+from ..monitoring.dashboard_panels import CanaryPanels
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..options.canary import CanaryOptions
 from ..options.rules import NEEDS_ANOTHER
-from ..plan.dashboard_panels import CanaryPanels
 from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import path_below, stack_of
 from ..synthesis.rights import calling_endpoint

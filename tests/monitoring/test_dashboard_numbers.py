@@ -1,6 +1,6 @@
 """The dashboard's graphs ask for the right numbers: the local AWS answers their queries.
 
-``UPDATE_DOCS=1 pytest tests/plan/test_dashboard_numbers.py`` draws docs/dashboard.svg anew, of the
+``UPDATE_DOCS=1 pytest tests/monitoring/test_dashboard_numbers.py`` draws docs/dashboard.svg anew, of the
 endpoint of the endpoint.yaml that ships: README shows its plan beside the picture.
 """
 
@@ -18,7 +18,7 @@ import pytest
 
 from local_sagemaker import LocalAws
 from low_latency_endpoint.facts.instance_types import instance_facts
-from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
+from low_latency_endpoint.monitoring.dashboard_body import DashboardVariant, dashboard_body
 from low_latency_endpoint.plan.plan import Plan
 from low_latency_endpoint.report.charts import PALETTE, Chart, Line, Panel
 from low_latency_endpoint.report.document import Document

@@ -8,8 +8,8 @@ import pytest
 
 from local_sagemaker.promql.queries import parse
 from local_sagemaker.promql.series import SeriesStore
-from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
-from low_latency_endpoint.plan.dashboard_panels import TokenPanels
+from low_latency_endpoint.monitoring.dashboard_body import DashboardVariant, dashboard_body
+from low_latency_endpoint.monitoring.dashboard_panels import TokenPanels
 
 PANELS = TokenPanels(
     server="vllm",

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from low_latency_endpoint.facts.metrics import metric_facts, metrics
-from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
+from low_latency_endpoint.monitoring.dashboard_body import DashboardVariant, dashboard_body
 
 
 def _body(**variant):
