@@ -14,10 +14,15 @@ from typing import Any
 
 from ..errors import ConfigurationError, ErrorRule, did_you_mean, rule
 from ..errors.given_files import is_finite
-from .token_values import is_token
+from .token_values import PLAN_NEEDS_VALUES, is_token
 
 #: The fix of a limit that the allowed values say all about.
 USE_AN_ALLOWED_VALUE = "Use an allowed value."
+_PARTS_WITHOUT_A_PLAN = (
+    "State a value. LowLatencyEndpoint and its options take none that is a token; where it has to be "
+    "one, use the parts, which make no plan: ProductionVariant(instance_type=InstanceType(param), "
+    "initial_instance_count=...) and Endpoint.scale(min_instances=..., max_instances=...)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,3 +254,16 @@ def one_of(
 ) -> Choice:
     made = rule(code, f"{name} is not valid", fix=fix, source=source)
     return Choice(made, name, values)
+
+
+def check_known(limit: Limit, value: Any, where: str = "") -> Any:
+    """Return the value within the limit, for plans, which cannot calculate with tokens."""
+    if is_token(value):
+        raise PLAN_NEEDS_VALUES.error(
+            what=f"the plan needs {limit.name}, but a token has no value at synth",
+            got="a token",
+            allowed=f"{limit.allowed}, known at synth",
+            where=where,
+            fix=_PARTS_WITHOUT_A_PLAN if "instance" in limit.name else "",
+        )
+    return limit.check(value, where)

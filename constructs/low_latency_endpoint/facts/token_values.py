@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import rule
-
-if TYPE_CHECKING:
-    from .limit_kinds import Limit
 
 _NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's encoding.ts
 
@@ -17,11 +14,6 @@ PLAN_NEEDS_VALUES = rule(
     "the plan cannot use a value that is known only at deployment",
     fix="State a value that is known at synth: LowLatencyEndpoint and its options take no token here.",
     source="/cdk/v2/guide/tokens.html",
-)
-_PARTS_WITHOUT_A_PLAN = (
-    "State a value. LowLatencyEndpoint and its options take none that is a token; where it has to be "
-    "one, use the parts, which make no plan: ProductionVariant(instance_type=InstanceType(param), "
-    "initial_instance_count=...) and Endpoint.scale(min_instances=..., max_instances=...)."
 )
 
 
@@ -41,16 +33,3 @@ def _encodes_token(number: float) -> bool:
         return struct.pack(">d", number).startswith(_NUMBER_TOKEN)
     except struct.error:  # a whole number beyond all doubles
         return False
-
-
-def check_known(limit: Limit, value: Any, where: str = "") -> Any:
-    """Return the value within the limit, for plans, which cannot calculate with tokens."""
-    if is_token(value):
-        raise PLAN_NEEDS_VALUES.error(
-            what=f"the plan needs {limit.name}, but a token has no value at synth",
-            got="a token",
-            allowed=f"{limit.allowed}, known at synth",
-            where=where,
-            fix=_PARTS_WITHOUT_A_PLAN if "instance" in limit.name else "",
-        )
-    return limit.check(value, where)

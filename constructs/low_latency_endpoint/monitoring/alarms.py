@@ -10,9 +10,10 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..facts.instance_types import instance_facts
+from ..facts.limit_kinds import check_known
 from ..facts.limits import PEAK_TPS
 from ..facts.rules import SCALED_VARIANTS_ONLY, has_objectives
-from ..facts.token_values import check_known, is_token
+from ..facts.token_values import is_token
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from ..facts.limit_kinds import check_known
 from ..facts.limits import ERROR_RATE, PEAK_TPS
 from ..facts.rules import LATENCY_RATIO, NO_SHADOW
-from ..facts.token_values import check_known
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import checked_period
 from ..options.alarms import (

@@ -19,9 +19,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, get_arg
 from ..errors import BrokenRule, LowLatencyEndpointError
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
 from ..facts.durations import DURATION, in_unit_of, is_duration, is_unresolved, milliseconds_of
-from ..facts.limit_kinds import Limit
+from ..facts.limit_kinds import Limit, check_known
 from ..facts.paths import check_below
-from ..facts.token_values import check_known, is_token
+from ..facts.token_values import is_token
 from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 

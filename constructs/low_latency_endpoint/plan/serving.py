@@ -8,8 +8,8 @@ from functools import cached_property
 from ..errors.frozen import dataclass
 from ..facts.images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
 from ..facts.instance_types import InstanceFacts, instance_facts, unchecked
+from ..facts.limit_kinds import check_known
 from ..facts.limits import IMAGE_URI, INFERENCE_AMI, INSTANCE_TYPE
-from ..facts.token_values import check_known
 from ..options.argument_kinds import checked_arguments
 from ..options.variant import PlannedPool
 from .decisions import PlanWarning

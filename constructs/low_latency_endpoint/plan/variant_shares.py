@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import rule
 from ..errors.frozen import dataclass
+from ..facts.limit_kinds import check_known
 from ..facts.limits import GUIDE, PEAK_TPS, VARIANT_WEIGHT
 from ..facts.rules import ALL_WEIGHTS_ZERO, SHADOW_OF_ONE_VARIANT, VARIANT_NAMED_TWICE
-from ..facts.token_values import check_known
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput, stated
 from ..options.variant import FurtherOptions, PlannedPool, planned_for
