@@ -18,9 +18,9 @@ from ..facts.rules import (
 )
 from ..synthesis.construct_tree import node_of, path_of, region_of, root_of, stack_of
 from ..synthesis.template_values import is_token
-from .subnets import LOOKUP_PENDING, allow_stand_ins, vpc_stack_of
+from .subnets import LOOKUP_PENDING, allow_stand_ins
 from .vpc_endpoints import service_name_of, stands_in
-from .zone_aligned_network import ZoneAlignedNetwork
+from .zone_aligned_network import ZoneAlignedNetwork, vpc_stack_of
 
 LABEL, FIPS_LABEL = "runtime", "runtime-fips"
 """The first label of the runtime's names: ``runtime.sagemaker.<region>.<suffix>``."""

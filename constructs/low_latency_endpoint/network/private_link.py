@@ -38,9 +38,13 @@ from .private_dns import (
     private_hosted_zone,
     zonal_names,
 )
-from .subnets import vpc_stack_of
 from .vpc_endpoints import Guests, LinkPolicy
-from .zone_aligned_network import ZoneAlignedNetwork, interface_endpoint_in, security_group_in
+from .zone_aligned_network import (
+    ZoneAlignedNetwork,
+    interface_endpoint_in,
+    security_group_in,
+    vpc_stack_of,
+)
 
 _HTTPS = 443
 _BIDIRECTIONAL = 8443

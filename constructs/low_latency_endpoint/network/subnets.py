@@ -6,7 +6,6 @@ import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
@@ -22,14 +21,8 @@ from ..facts.subnets import check_fleets_fit, check_fleets_fit_existing
 from ..facts.zones import is_stand_in, zone_name_of
 from ..options.network import SUBNETS_NOT_STATED, ClientZones
 from ..synthesis.annotations import acknowledge, warn
-from ..synthesis.construct_tree import kept, path_of, root_of, stack_of
+from ..synthesis.construct_tree import kept, path_of, root_of
 from ..synthesis.template_values import is_token
-
-if TYPE_CHECKING:
-    from aws_cdk import Stack
-
-    from .zone_aligned_network import ZoneAlignedNetwork
-
 
 LOOKUP_PENDING = "vpc-12345"
 """CDK's stand-in for every VPC whose lookup is pending."""
@@ -55,11 +48,6 @@ def allow_stand_ins(owner: Construct, vpc: ec2.IVpc) -> None:
         acknowledge(
             root_of(owner), *_JUDGEMENTS_OF_STAND_INS, reason="A VPC was not looked up yet."
         )
-
-
-def vpc_stack_of(network: ZoneAlignedNetwork) -> Stack:
-    """The stack that the network's VPC is of."""
-    return stack_of(network if network.own_vpc else network.vpc)
 
 
 def is_subnet_of_pending_lookup(subnet: ec2.ISubnet) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import jsii
-from aws_cdk import CfnTag, CustomResource
+from aws_cdk import CfnTag, CustomResource, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
@@ -381,6 +381,11 @@ def interface_endpoint_in(
         security_groups=[group],
         subnets=None if network.own_vpc else network.subnet_selection,
     )
+
+
+def vpc_stack_of(network: ZoneAlignedNetwork) -> Stack:
+    """The stack that the network's VPC is of."""
+    return stack_of(network if network.own_vpc else network.vpc)
 
 
 def _vpc_of(network: ZoneAlignedNetwork) -> ec2.IVpc:
