@@ -100,7 +100,6 @@ class Endpoint(IEndpoint):
         self._deployment = deployment or _default_deployment(self.all_variants)
         self._rollback_alarms: list[cloudwatch.IAlarm] = []
         self._scaled = {}
-        self.components = []
         for variant in self.all_variants:
             self._hold_room(variant, variant.max_instances or variant.instance_count or 1)
         if self.shadow is not None and self._deployment.kind == "ROLLING":

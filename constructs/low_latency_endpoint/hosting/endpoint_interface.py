@@ -34,8 +34,6 @@ from .variant import VariantAttributes
 if TYPE_CHECKING:
     from aws_cdk import Duration
 
-    from .inference_component import InferenceComponent
-
 
 @checked_arguments
 class IEndpoint(MetricSource, Resource):
@@ -56,8 +54,6 @@ class IEndpoint(MetricSource, Resource):
         Whether it publishes metrics by instance and container.
     confirmation : constructs.Construct or None
         What confirms updates: make things depend on it that need this configuration to serve.
-    components : list of InferenceComponent
-        Those that the app makes on it.
     """
 
     endpoint_name: str
@@ -67,7 +63,6 @@ class IEndpoint(MetricSource, Resource):
     shadow: VariantAttributes | None = None
     enhanced_metrics: bool = False
     confirmation: Construct | None = None
-    components: list[InferenceComponent]
     _name: str
     _scaled: dict[str, InvocationScaling]
 
@@ -297,7 +292,6 @@ class ImportedEndpoint(IEndpoint):
         self.endpoint_config_name = endpoint_config_name
         self.enhanced_metrics = enhanced_metrics
         self._scaled = {}
-        self.components = []
 
 
 def _name_in(scope: Construct, endpoint_arn: str) -> str:

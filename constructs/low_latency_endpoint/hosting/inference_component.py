@@ -402,7 +402,6 @@ class InferenceComponent(Resource):
         self._copies = ComponentCopies(variant, needs, copies)
         room: SharedRoom = kept(endpoint, "shared_room", lambda: SharedRoom(endpoint))
         room.add(self._copies, path)
-        endpoint.components.append(self)
         self._check_model(endpoint, variant, model)
         if accelerators is None:
             self._warn_of_accelerators(variant)
