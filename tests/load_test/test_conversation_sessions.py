@@ -16,7 +16,7 @@ from low_latency_endpoint.load_test.engine import conversation_sessions
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.conversation_sessions import ConversationSessions
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.engine.invoking import Invocation
+from low_latency_endpoint.load_test.engine.measurement import Invocation
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.prompts import Prompts
 from low_latency_endpoint.load_test.engine.steps import Step

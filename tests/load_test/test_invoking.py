@@ -19,8 +19,13 @@ from botocore.exceptions import ParamValidationError
 
 from low_latency_endpoint.load_test.engine import invoking
 from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
-from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMakerInvoker
-from low_latency_endpoint.load_test.engine.measurement import MOST_KINDS, Measurement, brief
+from low_latency_endpoint.load_test.engine.invoking import SageMakerInvoker
+from low_latency_endpoint.load_test.engine.measurement import (
+    MOST_KINDS,
+    Invocation,
+    Measurement,
+    brief,
+)
 from low_latency_endpoint.load_test.engine.target import Target
 from tests.refusals import refused
 from tools.benchmarks.tls_server import LoopbackRuntime

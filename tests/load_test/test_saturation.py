@@ -23,7 +23,6 @@ from low_latency_endpoint.load_test.search.run_plans import (
     users_plan,
 )
 from low_latency_endpoint.load_test.search.saturation import (
-    concurrency,
     fleet_not_planned,
     fleet_scales,
     loaded_step,
@@ -237,12 +236,12 @@ def test_a_fleet_that_changed_makes_the_result_invalid() -> None:
 
 
 def test_concurrency_by_littles_law() -> None:
-    assert concurrency(overloaded(queue_limit=20), 1) == 4
-    assert concurrency(overloaded(workers=7, service=0.035, queue_limit=20), 1) == 7
-    assert concurrency(overloaded(workers=8, service=0.040, queue_limit=20), 2) == 4
-    assert concurrency(overloaded(workers=1, service=0.005, queue_limit=20), 1) == 1
+    assert overloaded(queue_limit=20).concurrency(1) == 4
+    assert overloaded(workers=7, service=0.035, queue_limit=20).concurrency(1) == 7
+    assert overloaded(workers=8, service=0.040, queue_limit=20).concurrency(2) == 4
+    assert overloaded(workers=1, service=0.005, queue_limit=20).concurrency(1) == 1
     idle = run(rate_plan([50], seconds=10, goal=GOAL), FakeGenerator())
-    assert concurrency(idle, 1) is None, "instances that were never full tell nothing"
+    assert idle.concurrency(1) is None, "instances that were never full tell nothing"
 
 
 def slower(done: LoadTestRun, share: float) -> LoadTestRun:
@@ -421,8 +420,8 @@ def test_without_one_that_broke_it_is_the_highest() -> None:
 def test_without_a_caller_alone_nothing_is_known_of_the_work_at_once() -> None:
     """Neither without the number of instances."""
     full = overloaded(queue_limit=20)
-    assert concurrency(full, None) is None
-    assert concurrency(replace(full, steps=full.loads), 1) is None
+    assert full.concurrency(None) is None
+    assert replace(full, steps=full.loads).concurrency(1) is None
 
 
 def test_a_fleet_that_may_grow_is_told_beforehand() -> None:

@@ -19,9 +19,8 @@ from low_latency_endpoint.load_test.engine.arrivals import (
     ConstantArrivals,
     PoissonArrivals,
 )
-from low_latency_endpoint.load_test.engine.invoking import Invocation
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.measurement import Measurement
+from low_latency_endpoint.load_test.engine.measurement import Invocation, Measurement
 from low_latency_endpoint.load_test.engine.sending import Pacer, StepRun, callers_allowed
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
-from low_latency_endpoint.load_test.engine.invoking import Invocation
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.measurement import Measurement, TokenResult
+from low_latency_endpoint.load_test.engine.measurement import Invocation, Measurement, TokenResult
 from low_latency_endpoint.load_test.engine.steps import (
     OnSecond,
     Progress,

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_sagemaker.runtime.answers import exception_event, payload_part
-from low_latency_endpoint.load_test.engine.invoking import EventParts, Invocation, SageMakerInvoker
+from low_latency_endpoint.load_test.engine.invoking import EventParts, SageMakerInvoker
+from low_latency_endpoint.load_test.engine.measurement import Invocation
 from low_latency_endpoint.load_test.engine.target import OPENAI, Target, TokenLimits
 from low_latency_endpoint.load_test.engine.token_streams import (
     ENDED_EARLY,

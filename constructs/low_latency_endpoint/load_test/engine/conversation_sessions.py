@@ -15,7 +15,7 @@ from gevent.pool import Pool
 
 from ...client.runtime_client import RuntimeClient
 from ...errors import LowLatencyEndpointError
-from .invoking import Invocation
+from .measurement import Invocation
 from .payloads import Payloads
 from .steps import Step
 from .target import Target

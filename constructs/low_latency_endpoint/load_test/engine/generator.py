@@ -29,8 +29,8 @@ from locust.env import Environment
 from locust.event import Events
 
 from .generator_process import GENERATOR, NO_REPORT, error_of, problem_of
-from .invoking import Invocation, SageMakerInvoker
-from .measurement import Measurement
+from .invoking import SageMakerInvoker
+from .measurement import Invocation, Measurement
 from .memory import available_bytes, check_bodies
 from .payloads import Payloads
 from .processors import available_processors, fix_of_silence, not_started, start_seconds

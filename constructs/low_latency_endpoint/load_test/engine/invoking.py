@@ -8,7 +8,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, EventStreamError, ResponseStreamingError
@@ -22,7 +22,7 @@ from ...client.signing import Sigv4Signer, host_of
 from ...client.tls_trust import trusted_authorities
 from ...report.numbers import readable
 from .connections import GeneratorConnection, connection_error
-from .measurement import brief
+from .measurement import CHECK_FAILED, Invocation, brief
 from .target import INVOKE, OPENAI, TARGET_API, Target
 from .token_streams import TokenReader, TokenTimes
 
@@ -31,53 +31,10 @@ PAUSE_SECONDS = 5.0
 STALE_SECONDS = 1.0
 """A kept connection unused for longer may have been forgotten on its way: a load balancer, say."""
 
-CHECK_FAILED = "check failed"
-NO_ANSWER = "no answer"
-_NO_ANSWERS = frozenset({"timeout", "connection timeout", NO_ANSWER})
-_GAVE_UP = frozenset({408, 504})
 _OPENAI_HEADERS = {
     "PrefixAwareId": "X-Amzn-SageMaker-Prefix-Aware-Id",
     "SessionId": "X-Amzn-SageMaker-Session-Id",
 }
-
-
-class Invocation(NamedTuple):
-    """One request and what became of it; times are ``time.perf_counter()``'s seconds."""
-
-    status: int  # HTTP status; 0 when no answer came
-    length: int  # bytes of the answer's body; of a stream, of its parts
-    # what went wrong, by kind: ``400 ThrottlingException``, ``424 ModelError 503`` with the
-    # container's own status, ``timeout``, ``connection refused``, ``check failed``, ``stream
-    # ModelStreamError``. ``None`` for a good answer.
-    error: str | None
-    started: float  # when the request was begun, and when the last byte of its answer was read
-    ended: float
-    first_byte: float | None  # streams only: when the first part came
-    body: bytes
-    message: str  # the service's own words on an error; may differ from request to request
-    url: str  # base URL the request was sent to
-    tokens: TokenTimes | None = None  # streams that are read token by token only
-
-    @property
-    def unanswered(self) -> bool:
-        """Whether the caller waited and then gave up, or the service gave up in its place."""
-        return self.error is not None and (
-            self.error in _NO_ANSWERS
-            or self.status in _GAVE_UP
-            # SageMaker's 424 for a model that took longer than it waits says so in words only.
-            or (self.status >= 400 and "timed out" in self.message)
-        )
-
-    @classmethod
-    def given_up(
-        cls,
-        kind: str,
-        started: float,
-        first_byte: float | None = None,
-        tokens: TokenTimes | None = None,
-    ) -> Invocation:
-        """A request of which nothing more is expected, as of now."""
-        return cls(0, 0, kind, started, time.perf_counter(), first_byte, b"", "", "", tokens)
 
 
 class _BearerRequest:

@@ -7,12 +7,19 @@ master adds it up, a result file keeps it, and tables and charts read it.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, NamedTuple, Self
 
 from .latencies import LatencyHistogram, summary_ms
 from .target import TokenLimits
+from .token_streams import TokenTimes
+
+CHECK_FAILED = "check failed"
+NO_ANSWER = "no answer"
+_NO_ANSWERS = frozenset({"timeout", "connection timeout", NO_ANSWER})
+_GAVE_UP = frozenset({408, 504})
 
 #: More kinds than these of one step are counted together: codes and statuses are the server's.
 MOST_KINDS, MANY_MORE = 50, "other errors"
@@ -27,8 +34,43 @@ def brief(message: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-if TYPE_CHECKING:
-    from .invoking import Invocation
+class Invocation(NamedTuple):
+    """One request and what became of it; times are ``time.perf_counter()``'s seconds."""
+
+    status: int  # HTTP status; 0 when no answer came
+    length: int  # bytes of the answer's body; of a stream, of its parts
+    # what went wrong, by kind: ``400 ThrottlingException``, ``424 ModelError 503`` with the
+    # container's own status, ``timeout``, ``connection refused``, ``check failed``, ``stream
+    # ModelStreamError``. ``None`` for a good answer.
+    error: str | None
+    started: float  # when the request was begun, and when the last byte of its answer was read
+    ended: float
+    first_byte: float | None  # streams only: when the first part came
+    body: bytes
+    message: str  # the service's own words on an error; may differ from request to request
+    url: str  # base URL the request was sent to
+    tokens: TokenTimes | None = None  # streams that are read token by token only
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the caller waited and then gave up, or the service gave up in its place."""
+        return self.error is not None and (
+            self.error in _NO_ANSWERS
+            or self.status in _GAVE_UP
+            # SageMaker's 424 for a model that took longer than it waits says so in words only.
+            or (self.status >= 400 and "timed out" in self.message)
+        )
+
+    @classmethod
+    def given_up(
+        cls,
+        kind: str,
+        started: float,
+        first_byte: float | None = None,
+        tokens: TokenTimes | None = None,
+    ) -> Invocation:
+        """A request of which nothing more is expected, as of now."""
+        return cls(0, 0, kind, started, time.perf_counter(), first_byte, b"", "", "", tokens)
 
 
 class Counts:

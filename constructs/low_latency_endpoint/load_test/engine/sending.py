@@ -18,9 +18,8 @@ import gevent
 from gevent.event import Event
 from gevent.hub import get_hub
 
-from .invoking import CHECK_FAILED, NO_ANSWER, Invocation
 from .latencies import LatencyHistogram
-from .measurement import Measurement, TokenResult
+from .measurement import CHECK_FAILED, NO_ANSWER, Invocation, Measurement, TokenResult
 from .steps import MOST_CALLERS, Step
 from .target import TokenLimits
 

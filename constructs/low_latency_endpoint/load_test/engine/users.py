@@ -14,9 +14,9 @@ from locust.exception import StopUser
 from ...account.sessions import aws_errors_in_words, open_session
 from ...client.runtime_wire import body_bytes
 from ...errors import LowLatencyEndpointError
-from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
+from .invoking import SageMakerInvoker
 from .locust_options import add_options, settings_of
-from .measurement import MANY_MORE, MOST_KINDS, brief
+from .measurement import CHECK_FAILED, MANY_MORE, MOST_KINDS, Invocation, brief
 from .payloads import PAYLOAD_SOURCE, Payloads
 from .sending import keep_for_good
 from .target import INVOKE, Target, TokenLimits

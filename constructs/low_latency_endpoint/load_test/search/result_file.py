@@ -21,7 +21,6 @@ from .judging import LatencyGoal
 from .limit_search import Limit
 from .measured_steps import MeasuredStep
 from .run_plans import Mode, RunPlan
-from .saturation import concurrency
 from .serving import JoinedMetrics, ServingFleet
 from .verdict_texts import Verdict
 
@@ -72,6 +71,25 @@ class LoadTestRun:
             return self.limit is not None and self.limit.found
         good = ("held",) if self.mode == "confirm" else ("held", "unclear")
         return all(step.judgement.kept and step.judgement.outcome in good for step in self.loads)
+
+    def concurrency(self, instances: int | None) -> int | None:
+        """Requests that one instance works on at once, by Little's law at its highest throughput.
+
+        None unless a step offered more than was answered: below that the instances were not full.
+        """
+        if instances is None or self.alone is None or not self.alone.result.completed:
+            return None
+        full = [
+            step.result.rate
+            for step in self.loads
+            if step.judgement.outcome == "broken"
+            and step.offered is not None
+            and step.result.rate < 0.97 * step.offered
+        ]
+        if not full:
+            return None
+        at_once = max(full) / instances * self.alone.result.service.mean
+        return max(1, round(at_once))
 
 
 @dataclass(frozen=True)
@@ -210,7 +228,7 @@ class LoadTestReport:
             "source": self.source,
             "instances": self.instances,
             "rate": self.held_rate,
-            "concurrency": concurrency(run, self.instances),
+            "concurrency": run.concurrency(self.instances),
             "slope": 0.0,
             "service_time_ms": self._service_times(),
             "version": __version__,

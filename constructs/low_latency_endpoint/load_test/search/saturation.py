@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...facts.metrics import NEARLY_FULL_PERCENT, SATURATED_PERCENT
 from ...options.alarms import DEFAULT_ERROR_RATE
@@ -23,6 +23,7 @@ from ..engine.failure_causes import (
 )
 from ..engine.steps import StepResult, most_frequent
 from .measured_steps import MeasuredStep
+from .result_file import LoadTestRun
 from .sender_verdict import sender_verdict
 from .serving import JoinedMetrics, ServingFleet, StepMetrics
 from .verdict_texts import (
@@ -37,9 +38,6 @@ from .verdict_texts import (
     Verdict,
     verdict_of,
 )
-
-if TYPE_CHECKING:
-    from .result_file import LoadTestRun
 
 ADVISED = (60.0, 70.0)  # percent of the hardware
 _FULL = 90.0
@@ -110,24 +108,6 @@ def _failing_step(run: LoadTestRun, step: MeasuredStep) -> MeasuredStep:
         if _load(other) >= _load(step) and _failed_too_often(run, other)
     ]
     return min(failing, key=_load, default=step)
-
-
-def concurrency(run: LoadTestRun, instances: int | None) -> int | None:
-    """Requests that one instance works on at once, by Little's law at its highest throughput."""
-    # ``None`` unless a step offered more than was answered: below that the instances were not full.
-    if instances is None or run.alone is None or not run.alone.result.completed:
-        return None
-    full = [
-        step.result
-        for step in run.loads
-        if step.judgement.outcome == "broken"
-        and step.offered is not None
-        and step.result.rate < 0.97 * step.offered
-    ]
-    if not full:
-        return None
-    at_once = max(each.rate for each in full) / instances * run.alone.result.service.mean
-    return max(1, round(at_once))
 
 
 def verdicts(
@@ -375,7 +355,7 @@ def _waiting(
         f"{milliseconds(1000 * base, 4)} alone",
         f"{readable(_under_way(step.result), 3)} requests are under way at a time (Little's law)",
     ]
-    at_once = concurrency(run, instances)
+    at_once = run.concurrency(instances)
     if at_once:
         evidence.append(f"an instance works on about {at_once} at once; the others wait")
     model = window.get("ModelLatency.Average")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...report.numbers import milliseconds
 from ..engine.steps import was_punctual, was_without_connections
 from .measured_steps import MeasuredStep
+from .result_file import LoadTestRun
 from .verdict_texts import Verdict, verdict_of
-
-if TYPE_CHECKING:
-    from .result_file import LoadTestRun
 
 #: How many times longer than alone a request takes of an endpoint that is full; and of one that is not.
 _FULL, _AS_ALONE = 2.0, 1.25
