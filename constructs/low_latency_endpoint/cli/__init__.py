@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-
 
 def __getattr__(name: str) -> Any:
     if name != "app":
@@ -57,4 +55,4 @@ def main() -> None:
 
 
 def _leave(*_: object) -> NoReturn:
-    os._exit(INTERRUPTED)
+    os._exit(128 + signal.SIGINT)

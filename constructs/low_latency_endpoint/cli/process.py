@@ -18,8 +18,8 @@ from typing import Any
 from ..errors import LowLatencyEndpointError, SettingsError
 from ..errors.installation import install_command
 from ..report.visible import visible, visible_lines
-from . import INTERRUPTED
 
+INTERRUPTED = 128 + signal.SIGINT  # as shells have it
 _USAGE = 2
 #: Narrower tables are columns of single letters, or nothing; wider ones are not looked at.
 _LEAST_WIDTH, _MOST_WIDTH = 40, 1000

@@ -14,7 +14,6 @@ import typer
 
 from ..errors.shell_words import shell_word
 from ..report.document import Document, Part, Sentence
-from . import INTERRUPTED
 from .options import (
     ENDPOINT_YAML,
     EndpointName,
@@ -29,6 +28,7 @@ from .options import (
     parse_targets,
 )
 from .output import print_document, print_json, say
+from .process import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..errors.findings import Place
