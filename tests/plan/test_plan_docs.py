@@ -17,8 +17,7 @@ from low_latency_endpoint.cli.plan_changes import compared
 from low_latency_endpoint.facts.prices import your_price
 from low_latency_endpoint.options.latency_target import LatencyTarget
 from low_latency_endpoint.options.throughput import MeasuredThroughput
-from low_latency_endpoint.plan.decisions import Explanation
-from low_latency_endpoint.plan.summary import explained
+from low_latency_endpoint.plan.decisions import Explanation, explained
 from low_latency_endpoint.report.document import Document, Section
 from low_latency_endpoint.report.terminal import drawn
 from low_latency_endpoint.settings import explain_variants, load_settings, parse_settings

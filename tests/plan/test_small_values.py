@@ -16,9 +16,9 @@ from low_latency_endpoint.facts.warm_up_rules import keep_warm_threshold, least_
 from low_latency_endpoint.facts.zones import is_stand_in
 from low_latency_endpoint.options.throughput import counted_instances, instances_for
 from low_latency_endpoint.plan.decisions import Decision
+from low_latency_endpoint.plan.endpoint_request import VariantShare
 from low_latency_endpoint.plan.price_file import days_old
 from low_latency_endpoint.plan.traffic_shapes import SECONDS
-from low_latency_endpoint.plan.variant_shares import VariantShare
 
 
 def test_counts() -> None:

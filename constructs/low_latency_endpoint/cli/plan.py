@@ -307,7 +307,7 @@ def _document(
     settings: Settings, plans: Mapping[str, Explanation], more: Iterable[Part], *, verbose: bool
 ) -> Document:
     """Each endpoint's plan; then once the warnings that all of several have, and what is shared."""
-    from ..plan.summary import explained, warned
+    from ..plan.decisions import explained, warned
     from ..report.document import Document, Listed, Section
 
     first, *others = plans.values()

@@ -35,12 +35,12 @@ from ..options.variant import (
 )
 from ..options.written_to_s3 import CoreDump
 from ..plan.decisions import PlanWarning
-from ..plan.endpoint_request import EndpointRequest
+from ..plan.endpoint_request import EndpointRequest, VariantShare
 from ..plan.hub_serving import HubServing
 from ..plan.latency_plan import make_plan
 from ..plan.plan import Plan
 from ..plan.token_floors import hides_pace
-from ..plan.variant_shares import VariantShare, first_request, further_request, shares_of
+from ..plan.variant_shares import first_request, further_request, shares_of
 
 _STEP_METRICS = {
     "concurrency": ("ConcurrentRequestsPerModel", "Maximum"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from ..errors import rule
 from ..errors.frozen import dataclass
 from ..errors.impossible import out_of_range, refuse
 from ..facts.token_values import is_token
+from ..report.document import Cell, Document, Listed, Part, Row, Section, Table
 from ..report.numbers import readable
 
 IMPOSSIBLE = rule(
@@ -184,11 +185,34 @@ class Explanation:
 
     def to_markdown(self) -> str:
         """The plan in Markdown, for a pull request: six lines, warnings, then the decisions."""
-        from ..report.document import Document
         from ..report.markdown import as_markdown
-        from .summary import explained
 
         return as_markdown(Document("", explained(self, verbose=True)))
+
+
+def explained(plan: Explanation, *, verbose: bool, said: Container[str] = ()) -> Sequence[Part]:
+    """The plan in its lines and its warnings but for those ``said``; verbose with decisions."""
+    lines = [Row(line.title, line.text) for line in plan.summary]
+    own = [text for text in plan.warnings if text not in said]
+    parts: list[Part] = [Listed([*lines, *warned(own)], aligned=True)]
+    if verbose:
+        heads = ("Decision", "Value", "From", "Why", "Note", "Source")
+        table = Table(heads, [*map(_row, plan)], align="l", stacked=True)
+        parts.append(Section("", [table]))
+    return parts
+
+
+def warned(texts: Sequence[str]) -> list[Row]:
+    """Warnings as lines."""
+    return [Row("Warning", text, tone="careful") for text in texts]
+
+
+def _row(decision: Decision) -> tuple[str | Cell, ...]:
+    chosen = " (your choice)" if decision.overridden else ""
+    source = Cell("AWS", link=decision.source) if decision.source else ""
+    value = Cell(f"{decision.value_text}{chosen}", "strong")
+    inputs, rule = Cell(decision.inputs_text, "soft"), decision.rule
+    return decision.title, value, inputs, rule, decision.note, source
 
 
 PLAN_METADATA = "LowLatencyEndpoint::Plan"  # of the first variant; of others with ::name behind

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Annotated
 
 from ..errors import rule
@@ -11,7 +13,7 @@ from ..errors.findings import located, path_of
 from ..errors.frozen import dataclass
 from ..facts import limits
 from ..facts.container_metrics import METRICS_OF_SERVER, server_of
-from ..facts.limits import CLIENT_ZONE_COUNT, ZONE_ID, ZONE_NAME
+from ..facts.limits import CLIENT_ZONE_COUNT, PEAK_TPS, ZONE_ID, ZONE_NAME
 from ..facts.rules import ZONE_NAMED_TWICE
 from ..facts.token_values import is_token
 from ..facts.warm_up_rules import WARM_UP_REQUESTS
@@ -22,13 +24,13 @@ from ..options.deployment import DeploymentPolicy
 from ..options.load import LoadOptions
 from ..options.option import Option
 from ..options.scaling import whole_seconds
-from ..options.throughput import MeasuredThroughput
+from ..options.throughput import MeasuredThroughput, stated
 from ..options.variant import RoutingStrategy, check_pools
+from ..report.numbers import plain_number
 from .request_size import RequestSize, request_size
 from .scaling_pace import INSTANCE_SECONDS, SCALE_OUT_SECONDS, rise_seconds, start_floor
 from .serving import Serving
 from .token_floors import check_itl
-from .variant_shares import VariantShare
 
 STREAM_NEEDED = rule(
     "LLE809",
@@ -43,6 +45,61 @@ TOKENS_ABOVE_CONTEXT = rule(
 )
 # Words in an image's name that stand for servers of generative models
 _GENERATIVE = ("vllm", "sglang", "tgi", "-lmi", "tensorrtllm", "llama", "llm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantShare:
+    """The part of an endpoint's traffic that one of several variants gets."""
+
+    variant: str
+    weight: float
+    # the weights of all production variants together; of a shadow, the production variant's
+    of: float
+    shadow: bool = False  # whether it gets copies
+    endpoint: MeasuredThroughput | None = None  # that of the whole endpoint
+    # the instance type whose throughput is taken for this variant's, where it runs on another and
+    # states none
+    measured_on: str = ""
+    # whether the throughput of another model is taken for this variant's, which states none
+    measured_with_another_model: bool = False
+
+    @property
+    def fraction(self) -> Fraction:
+        """The part, 0 to 1: more than all requests cannot be copied."""
+        return min(stated(self.weight) / stated(self.of), Fraction(1))
+
+    @property
+    def text(self) -> str:
+        """The share in words."""
+        what = "the requests, copied" if self.shadow else "the requests"
+        return f"{plain_number(float(self.fraction * 100), 4)} % of {what} (weight {plain_number(self.weight)} of {plain_number(self.of)})"
+
+    def throughput(self, measured: MeasuredThroughput | None) -> MeasuredThroughput | None:
+        """What the variant has to hold of the endpoint's load; None for no requests at all."""
+        if measured is None:
+            return None
+        peak = float(stated(measured.peak_tps) * self.fraction)
+        if not PEAK_TPS.holds(peak):
+            return None
+        return replace(
+            measured,
+            peak_tps=peak,
+            from_tps=_part(measured.from_tps, self.fraction),
+            rise_tps_per_minute=_part(measured.rise_tps_per_minute, self.fraction),
+            peaks={
+                name: replace(other, tps=_part_of_peak(other.tps, self.fraction))
+                for name, other in measured.peaks.items()
+            },
+        )
+
+
+def _part(value: float | None, fraction: Fraction) -> float | None:
+    return None if value is None else float(stated(value) * fraction)
+
+
+def _part_of_peak(tps: float, fraction: Fraction) -> float:
+    """The part of another peak, which is not nothing where the usual one is not."""
+    return max(float(stated(tps) * fraction), float(PEAK_TPS.minimum or 0))
 
 
 @checked_arguments

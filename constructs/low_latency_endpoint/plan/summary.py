@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ..facts.prices import HOURS_PER_MONTH
 from ..facts.token_values import is_token
 from ..options.throughput import FEWEST_INSTANCES, counted_instances
-from ..report.document import Cell, Listed, Part, Row, Section, Table
 from ..report.numbers import readable
 from .alarm_warnings import assumed_rates
-from .decisions import Decision, Explanation, SummaryLine
+from .decisions import SummaryLine
 from .deployment_time import fewest_while_rising
 from .floor_explanations import floor_lines
 from .hourly_cost import EndpointCost
@@ -285,28 +284,3 @@ def _assumed_load(plan: Plan) -> str:
         f"your scaling target keeps an instance at {readable(float(held.used * 100), 4)} % of its "
         f"limit, as the safety factor would: {why}"
     )
-
-
-def explained(plan: Explanation, *, verbose: bool, said: Container[str] = ()) -> Sequence[Part]:
-    """The plan in its lines and its warnings but for those ``said``; verbose with decisions."""
-    lines = [Row(line.title, line.text) for line in plan.summary]
-    own = [text for text in plan.warnings if text not in said]
-    parts: list[Part] = [Listed([*lines, *warned(own)], aligned=True)]
-    if verbose:
-        heads = ("Decision", "Value", "From", "Why", "Note", "Source")
-        table = Table(heads, [*map(_row, plan)], align="l", stacked=True)
-        parts.append(Section("", [table]))
-    return parts
-
-
-def warned(texts: Sequence[str]) -> list[Row]:
-    """Warnings as lines."""
-    return [Row("Warning", text, tone="careful") for text in texts]
-
-
-def _row(decision: Decision) -> tuple[str | Cell, ...]:
-    chosen = " (your choice)" if decision.overridden else ""
-    source = Cell("AWS", link=decision.source) if decision.source else ""
-    value = Cell(f"{decision.value_text}{chosen}", "strong")
-    inputs, rule = Cell(decision.inputs_text, "soft"), decision.rule
-    return decision.title, value, inputs, rule, decision.note, source

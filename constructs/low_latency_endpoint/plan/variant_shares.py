@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import rule
-from ..errors.frozen import dataclass
 from ..facts.limit_kinds import check_known
-from ..facts.limits import GUIDE, PEAK_TPS, VARIANT_WEIGHT
+from ..facts.limits import GUIDE, VARIANT_WEIGHT
 from ..facts.rules import ALL_WEIGHTS_ZERO, SHADOW_OF_ONE_VARIANT, VARIANT_NAMED_TWICE
 from ..options.scaling import InstanceCounts, ScalingOptions
 from ..options.throughput import MeasuredThroughput, stated
 from ..options.variant import FurtherOptions, PlannedPool, planned_for
-from ..report.numbers import plain_number
+from .endpoint_request import EndpointRequest, VariantShare
 from .hub_serving import HubServing, also_on
-
-if TYPE_CHECKING:
-    from .endpoint_request import EndpointRequest
 
 AB_TESTING = GUIDE + "model-ab-testing.html"
 SHADOWS = GUIDE + "model-shadow-deployment.html"
@@ -35,61 +30,6 @@ COUNTS_ARE_KEPT_BY_ALL = rule(
     fix="Set it in the endpoint's own scaling, for all variants.",
     source="https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateEndpoint.html",
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class VariantShare:
-    """The part of an endpoint's traffic that one of several variants gets."""
-
-    variant: str
-    weight: float
-    # the weights of all production variants together; of a shadow, the production variant's
-    of: float
-    shadow: bool = False  # whether it gets copies
-    endpoint: MeasuredThroughput | None = None  # that of the whole endpoint
-    # the instance type whose throughput is taken for this variant's, where it runs on another and
-    # states none
-    measured_on: str = ""
-    # whether the throughput of another model is taken for this variant's, which states none
-    measured_with_another_model: bool = False
-
-    @property
-    def fraction(self) -> Fraction:
-        """The part, 0 to 1: more than all requests cannot be copied."""
-        return min(stated(self.weight) / stated(self.of), Fraction(1))
-
-    @property
-    def text(self) -> str:
-        """The share in words."""
-        what = "the requests, copied" if self.shadow else "the requests"
-        return f"{plain_number(float(self.fraction * 100), 4)} % of {what} (weight {plain_number(self.weight)} of {plain_number(self.of)})"
-
-    def throughput(self, measured: MeasuredThroughput | None) -> MeasuredThroughput | None:
-        """What the variant has to hold of the endpoint's load; None for no requests at all."""
-        if measured is None:
-            return None
-        peak = float(stated(measured.peak_tps) * self.fraction)
-        if not PEAK_TPS.holds(peak):
-            return None
-        return replace(
-            measured,
-            peak_tps=peak,
-            from_tps=_part(measured.from_tps, self.fraction),
-            rise_tps_per_minute=_part(measured.rise_tps_per_minute, self.fraction),
-            peaks={
-                name: replace(other, tps=_part_of_peak(other.tps, self.fraction))
-                for name, other in measured.peaks.items()
-            },
-        )
-
-
-def _part(value: float | None, fraction: Fraction) -> float | None:
-    return None if value is None else float(stated(value) * fraction)
-
-
-def _part_of_peak(tps: float, fraction: Fraction) -> float:
-    """The part of another peak, which is not nothing where the usual one is not."""
-    return max(float(stated(tps) * fraction), float(PEAK_TPS.minimum or 0))
 
 
 def shares_of(

@@ -14,7 +14,7 @@ from ..options.container import ContainerSettings, DeepLearningContainerSettings
 from ..options.option import taken
 from ..options.rules import NO_SUCH_ENDPOINT
 from ..plan.decisions import Decision
-from ..plan.endpoint_request import EndpointRequest
+from ..plan.endpoint_request import EndpointRequest, VariantShare
 from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.latency_plan import make_plan
 from ..plan.pinned_model import staging_calls
@@ -22,7 +22,7 @@ from ..plan.plan import Plan
 from ..plan.serving import Serving
 from ..plan.token_explanations import explain_limit
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN, TokenThreshold
-from ..plan.variant_shares import VariantShare, first_request, further_request, shares_of
+from ..plan.variant_shares import first_request, further_request, shares_of
 from .endpoint import EndpointSettings, Further, FurtherSettings, further_variants, volume_of
 from .stack import Settings
 
