@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
@@ -52,6 +53,25 @@ def test_a_room_imports_what_its_row_says(graph: grimp.ImportGraph, room: str) -
     assert room in CONSTRUCTS or not graph.direct_import_exists(
         importer=f"{PACKAGE}.{room}", imported="aws_cdk"
     )
+
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    """What each module of the library imports, for typing and inside functions too.
+
+    Without the package itself, which names its classes for type checkers alone.
+    """
+    graph = grimp.build_graph(PACKAGE, exclude_type_checking_imports=False, cache_dir=None)
+    for importer in graph.find_modules_that_directly_import(PACKAGE):
+        for statement in graph.get_import_details(importer=importer, imported=PACKAGE):
+            assert statement["line_contents"].endswith("import __version__")
+        graph.remove_import(importer=importer, imported=PACKAGE)
+    modules = graph.modules - {PACKAGE}
+    return {module: graph.find_modules_directly_imported_by(module) for module in modules}
+
+
+def test_no_modules_import_each_other(imports: dict[str, set[str]]) -> None:
+    TopologicalSorter(imports).prepare()  # its error names the circle
 
 
 @pytest.mark.parametrize("sources", ["constructs", "local_sagemaker/src"])
