@@ -7,27 +7,18 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from ..facts.token_values import is_token
 from ..options.alarms import SLOW_BURN_RATE
 from ..options.scaling import whole_seconds
 from ..options.throughput import counted_instances, stated
 from ..report.numbers import milliseconds, readable
 from .alarm_windows import share_beyond
-from .decisions import PlanWarning
+from .decisions import PlanWarning, contradicts
 from .endpoint_request import EndpointRequest
 from .plan import Plan, kept_for_overhead
 from .scaling_pace import start_floor
 from .token_floors import decode_paces
 
-MAGNITUDE = 10
 _CALLS_OF_VCPU = 1000  # per second: assumed, of HTTP alone
-
-
-def contradicts(stated: Any, right: float | None) -> bool:
-    """Whether two numbers for one thing are an order of magnitude apart."""
-    if not stated or not right or is_token(stated):
-        return False
-    return not right / MAGNITUDE < stated < right * MAGNITUDE
 
 
 def contradictions(plan: Plan) -> Iterator[PlanWarning]:

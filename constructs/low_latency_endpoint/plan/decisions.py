@@ -20,6 +20,8 @@ IMPOSSIBLE = rule(
     fix="Do not use the plan. Please report it with the settings file.",
 )
 
+_MAGNITUDE = 10  # between two numbers for one thing, one of which must be wrong
+
 # Titles where the name alone does not read well
 _TITLES = {
     "alarm_error_rate": "Alarm on server errors",
@@ -107,6 +109,13 @@ def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
         for name, value in values.items()
         if isinstance(value, (int, float)) and not is_token(value)
     }
+
+
+def contradicts(stated: Any, right: float | None) -> bool:
+    """Whether two numbers for one thing are an order of magnitude apart."""
+    if not stated or not right or is_token(stated):
+        return False
+    return not right / _MAGNITUDE < stated < right * _MAGNITUDE
 
 
 def alarm_name(metric: str, statistic: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import rule
 from ..facts.limit_kinds import number_range
 from ..report.numbers import readable
-from .contradictions import contradicts
+from .decisions import contradicts
 from .dispersion import Dispersion
 
 SECONDS = number_range("LLS111", "a time of the simulation", 0, 1e9, unit="seconds", whole=False)

@@ -19,8 +19,7 @@ from ..facts.subnets import (
 )
 from ..options.alarms import TokenAlarmOptions
 from ..options.throughput import counted_instances
-from ..plan.contradictions import contradicts
-from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
+from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name, contradicts
 from ..plan.plan import Plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED, no_objectives_in
 from ..plan.private_dns import OWN_NAMES, takeover

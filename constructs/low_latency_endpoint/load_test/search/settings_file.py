@@ -14,8 +14,7 @@ from ...facts.prices import Price
 from ...options.latency_target import LatencyTarget
 from ...options.load import TokenTraffic
 from ...options.warm_up import WarmUpPayload
-from ...plan.contradictions import contradicts
-from ...plan.decisions import Explanation, PlanWarning
+from ...plan.decisions import Explanation, PlanWarning, contradicts
 from ...plan.load_test_validity import LIMIT_NEEDED, check_result_is_valid, read_result
 from ...report.numbers import readable
 from ...settings import Settings, explain_variants, load_settings, plan_endpoint, planned_variants
