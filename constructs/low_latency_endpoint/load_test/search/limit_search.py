@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import rule
 from ...errors.impossible import out_of_range, refuse
 from ...facts.limits import TPS_PER_INSTANCE
 from ...options.throughput import counted_instances
@@ -21,15 +20,8 @@ from .early_verdict import Looks
 from .judging import Judgement, LatencyGoal, why_unclear
 from .measured_steps import MeasuredStep
 from .reached import check_answered, check_reached
-from .run_plans import RISE, SearchPlan, settle_seconds, settled
+from .run_plans import INSTANCES_KNOWN, RISE, SearchPlan, settle_seconds, settled
 from .steadiness import NOT_ALIKE, minutes_text, unsteadiness
-
-INSTANCES_KNOWN = rule(
-    "LLT136",
-    "the limit of one instance needs the number of instances",
-    fix="Allow sagemaker:DescribeEndpoint, or give --instances.",
-    source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
-)
 
 _DOWN_AT_MOST = 8  # halvings of the first rate before the search gives up
 _STEPS_AT_MOST = 60

@@ -22,6 +22,12 @@ LOAD_FORM = rule(
     fix="Give --tps (requests per second), --users (callers that wait for their answers), "
     "--find-limit or --confirm.",
 )
+INSTANCES_KNOWN = rule(
+    "LLT136",
+    "the limit of one instance needs the number of instances",
+    fix="Allow sagemaker:DescribeEndpoint, or give --instances.",
+    source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
+)
 PRECISION = Range(
     rule(
         "LLT117",

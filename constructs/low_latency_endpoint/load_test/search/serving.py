@@ -28,7 +28,7 @@ from ...account.scaling import (
 from ...account.sessions import Unreadable
 from ...errors import did_you_mean, rule
 from ..engine.steps import StepResult
-from .limit_search import INSTANCES_KNOWN
+from .run_plans import INSTANCES_KNOWN
 
 ONE_INSTANCE_TYPE = rule(
     "LLT137",
