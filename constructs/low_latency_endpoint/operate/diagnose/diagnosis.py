@@ -18,7 +18,7 @@ from ...report.numbers import milliseconds, percent, readable
 from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
-from .sustained import alarms_on, conditions, fewest_periods
+from .sustained import conditions, fewest_periods
 from .thresholds import DOUBLED, ERROR_RATE, HALF, PERIODS, SLOW_OF_PERIODS
 from .view import VariantView, runs
 
@@ -153,7 +153,7 @@ def _too_short(view: VariantView) -> Iterator[Unjudged]:
         series = view.get(metric, statistic)
         if statistic == "Rate" or not series:
             continue
-        alarms = alarms_on(view.measurements, name, metric, statistic)
+        alarms = view.measurements.alarms_on(name, metric, statistic)
         windows = [window for _, window in conditions(limit.value, alarms)]
         needed = min(fewest_periods(window, period) for window in windows)
         late = [time for time in series.times if series.points[time] > limit.value]

@@ -17,7 +17,7 @@ from .findings import Evidence, Finding, Remedy, container_log
 from .new_version import with_deployment
 from .saturated import reason_of_saturation
 from .slow_container import queueing
-from .sustained import alarms_on, lasts_over, windows_of
+from .sustained import lasts_over, windows_of
 from .view import VariantView, bulk, runs
 
 SERVER, CLIENT = "5XX errors", "4XX errors"
@@ -176,7 +176,7 @@ def _alarmed(view: VariantView, failed: Series, option: str, rate: float) -> boo
         count, of = (series.only(times[first:end]).sum for series in (failed, came))
         return count >= MINIMUM_FAILURES and count > rate * of
 
-    alarms = alarms_on(view.measurements, view.variant.name, option, "Rate")
+    alarms = view.measurements.alarms_on(view.variant.name, option, "Rate")
     windows = windows_of(alarms) if alarms else []
     return any(lasts_over(is_late, len(times), window, view.period) for window in windows)
 

@@ -245,6 +245,14 @@ class Measurements:
         near = self.end - min(self.start, time) <= timedelta(days=1)
         return f"{time:%H:%M}" if near else f"{time:%m-%d %H:%M}"
 
+    def alarms_on(self, variant: str, metric: str, statistic: str = "") -> list[AlarmReading]:
+        """The variant's alarms on a metric that CloudWatch has, the tightest first."""
+        named = [alarm for alarm in self.alarms or () if alarm.variant == variant]
+        of_metric = [alarm for alarm in named if alarm.metric == metric and not alarm.new_fleet]
+        wanted = [alarm for alarm in of_metric if statistic in ("", alarm.statistic)]
+        certain = [alarm for alarm in wanted if not alarm.doubt]
+        return sorted(certain, key=lambda alarm: alarm.threshold)
+
 
 @dataclass(frozen=True, slots=True)
 class Rise:

@@ -7,17 +7,6 @@ from datetime import timedelta
 
 from ...account.alarms import USUAL_WINDOW, AlarmReading
 from ...plan.alarm_windows import AlarmWindow
-from .measurements import Measurements
-
-
-def alarms_on(
-    m: Measurements, variant: str, metric: str, statistic: str = ""
-) -> list[AlarmReading]:
-    """The variant's alarms on a metric that CloudWatch has, the tightest first."""
-    named = [alarm for alarm in m.alarms or () if alarm.variant == variant and not alarm.doubt]
-    of_metric = [alarm for alarm in named if alarm.metric == metric and not alarm.new_fleet]
-    wanted = [alarm for alarm in of_metric if statistic in ("", alarm.statistic)]
-    return sorted(wanted, key=lambda alarm: alarm.threshold)
 
 
 def windows_of(alarms: Sequence[AlarmReading]) -> list[AlarmWindow]:

@@ -16,7 +16,7 @@ from ...report.numbers import milliseconds, readable
 from . import thresholds as const
 from .findings import Evidence, Finding, Remedy, finding
 from .measurements import Measurements, Rise, VariantReading, rises, serving
-from .sustained import alarms_on, conditions, in_periods, lasts, lasts_over, windows_of
+from .sustained import conditions, in_periods, lasts, lasts_over, windows_of
 
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
 _LATENCIES = ("ModelLatency", "OverheadLatency")
@@ -211,7 +211,7 @@ class VariantView:
         self, metric: str, statistic: str, limit: float, above: Series, counts: Series
     ) -> bool:
         """Whether it is above its limit for as long as an alarm on it wants."""
-        alarms = alarms_on(self.measurements, self.variant.name, metric, statistic)
+        alarms = self.measurements.alarms_on(self.variant.name, metric, statistic)
         if not any(
             self._lasts(metric, statistic, value, window)
             for value, window in conditions(limit, alarms)
@@ -246,14 +246,14 @@ class VariantView:
 
     def seen_by_alarms(self, late: Sequence[bool]) -> bool:
         """Whether an alarm on a latency would be on for these periods."""
-        on = [alarms_on(self.measurements, self.variant.name, name) for name in _LATENCIES]
+        on = [self.measurements.alarms_on(self.variant.name, name) for name in _LATENCIES]
         windows = windows_of([alarm for alarms in on for alarm in alarms])
         return any(lasts(late, window) for window in windows)
 
     @property
     def unseen_by_alarms(self) -> str:
         """In words, how long slow times on end of which no alarm goes on are not."""
-        alarms = alarms_on(self.measurements, self.variant.name, "ModelLatency")
+        alarms = self.measurements.alarms_on(self.variant.name, "ModelLatency")
         windows = " or ".join(window_text(window) for window in windows_of(alarms))
         return f"never in {windows}, which alarms would detect"
 
@@ -558,7 +558,7 @@ class VariantView:
         alarms = [
             alarm
             for name in ("CPU", "GPU")
-            for alarm in alarms_on(self.measurements, self.variant.name, f"{name}Utilization")
+            for alarm in self.measurements.alarms_on(self.variant.name, f"{name}Utilization")
         ]
         judged = sorted({t for each in used for t in each})
         late = [time in full - self.explained for time in judged]

@@ -30,7 +30,7 @@ from ...errors.shell_words import shell_word
 from ...facts.container_metrics import ENDPOINT_LABEL, data_part, label_in, metric_names_in
 from ...report.numbers import milliseconds, readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
-from ..diagnose import diagnose
+from ..diagnose.reading import diagnose
 from .context import VerificationContext, VerifiedEndpoint
 from .fleet_checks import by_hand
 
