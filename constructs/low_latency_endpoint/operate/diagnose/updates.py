@@ -15,9 +15,8 @@ from ...report.numbers import milliseconds, percent
 from . import thresholds as const
 from .failures import errors_by_kind, rate_limit
 from .findings import Evidence, Finding, Remedy, container_log, finding
-from .fleets import Fleets, aligned, asked, come_since, fleets_of
 from .measurements import EndedUpdate, Measurements, ObservedUpdate
-from .starts import scale_outs
+from .starts import Fleets, aligned, asked, come_since, fleets_of, scale_outs
 from .view import VariantView, bulk, runs
 
 OF_UPDATES = ("LLD706", "LLD707", "LLD708")
