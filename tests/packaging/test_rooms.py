@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "low_latency_endpoint"
 TABLE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| `(\w+)/` \| [^|]+ \| ([^|]+) \|$", TABLE, re.M))
+#: Modules of the longest chain of imports. The aim is 20; lower it with each merge.
+LONGEST_CHAIN = 33
 CONSTRUCTS = {
     "synthesis",
     "network",
@@ -72,6 +74,15 @@ def imports() -> dict[str, set[str]]:
 
 def test_no_modules_import_each_other(imports: dict[str, set[str]]) -> None:
     TopologicalSorter(imports).prepare()  # its error names the circle
+
+
+def test_no_chain_of_imports_is_too_long(imports: dict[str, set[str]]) -> None:
+    chains: dict[str, list[str]] = {}
+    for module in TopologicalSorter(imports).static_order():
+        below = max((chains[name] for name in imports[module]), key=len, default=[])
+        chains[module] = [module, *below]
+    longest = max(chains.values(), key=len)
+    assert len(longest) <= LONGEST_CHAIN, "\n".join(longest)
 
 
 @pytest.mark.parametrize("sources", ["constructs", "local_sagemaker/src"])
