@@ -153,7 +153,7 @@ fuzz-smoke:  ## Some seconds of it, with other seeds each time: what fails is pr
 	@$(MAKE) --no-print-directory fuzz COUNT=200 SYNTH=5 SEED=$$(date +%s)
 
 .PHONY: bench
-bench: setup  ## Measure synthesis, imports, clients, simulator and load generator, as ratios
+bench: setup  ## Measure synthesis, imports, commands, clients, simulator and load generator, as ratios
 	@$(OFFLINE) python -m tools.benchmarks $(ARGS)
 
 .PHONY: bench-smoke

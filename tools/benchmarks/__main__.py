@@ -1,7 +1,7 @@
 """``make bench``: times as ratios measured in one run, each beside its goal.
 
 Absolute times depend on the machine; the ratios much less, because the two sides of each take
-turns. Takes four to five minutes on two cores; ``make bench-smoke`` runs every part once at its
+turns. Takes six minutes on two cores; ``make bench-smoke`` runs every part once at its
 smallest size, in under one, and says nothing about speed. Nothing here fails on a slow machine:
 only a program that breaks, or two that no longer do the same work, ends it with an error.
 """
@@ -16,6 +16,8 @@ import tempfile
 import textwrap
 import time
 from pathlib import Path
+
+import yaml
 
 from .clients import clients
 from .load_generator import load_generator
@@ -38,6 +40,8 @@ from .simulating import simulating
 # stay what they were against a stack by hand: 1.05 times its processor time, and its memory.
 _RATIO_GOAL = 1.22
 _MEMORY_GOAL_MB = 65
+#: Endpoints in one settings file.
+SIZES = sized((1, 3, 6), (1, 2))
 
 
 def synthesis(rounds: int) -> None:
@@ -147,11 +151,84 @@ def imports(rounds: int) -> None:
     line("ratio", f"{(baseline + package) / baseline:.3f}")
 
 
+def growth(rounds: int) -> None:
+    """Synthesis of settings files with more and more endpoints."""
+    heading("Growth: app.py with endpoint.yaml, whose endpoint stands there several times")
+    context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
+    runs: dict[int, list[Run]] = {size: [] for size in SIZES}
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {size: str(settings_with(size, Path(folder))) for size in SIZES}
+        for number in range(rounds + WARMING):
+            for size in SIZES:
+                chosen = json.dumps({**context, "settings": settings[size]})
+                environment = {"CDK_CONTEXT_JSON": chosen, "CDK_OUTDIR": str(Path(folder, "out"))}
+                one = run("app.py", environment=environment)
+                if number >= WARMING:
+                    runs[size].append(one)
+    seconds = {size: cpu_seconds(runs[size]) for size in SIZES}
+    first, *others = SIZES
+    line(f"{first} endpoint, processor time", f"{seconds[first]:.2f} s")
+    for size in others:
+        line(f"{size} endpoints against {first}", f"{seconds[size] / seconds[first]:.2f}")
+
+
+def settings_with(endpoints: int, folder: Path) -> Path:
+    """Write endpoint.yaml with its endpoint so many times; returns the file."""
+    settings = yaml.safe_load((ROOT / "endpoint.yaml").read_text(encoding="utf-8"))
+    ((key, endpoint),) = settings["endpoints"].items()
+    settings["endpoints"] = {
+        f"{key}{number}": {**endpoint, "endpoint_name": f"{key}-{number}"}
+        for number in range(endpoints)
+    }
+    path = folder / f"{endpoints}.yaml"
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return path
+
+
+# Runs a command, then says which modules it loaded that are neither Python's nor ours.
+_LIBRARIES = """
+import json, sys, sysconfig
+from low_latency_endpoint.cli import app
+try:
+    app()
+except SystemExit:
+    pass
+installed = sysconfig.get_path("purelib")
+files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
+print(json.dumps([name for name, file in files.items() if file.startswith(installed)]))
+"""
+_IMPORT_ALL = """
+import importlib, json, sys
+for name in json.loads(sys.argv[1]):
+    importlib.import_module(name)
+"""
+
+
+def command_line(rounds: int) -> None:
+    """What a user waits for at the prompt, against a Python that only imports the same libraries."""
+    heading("Command line: whole process, processor time")
+    program = str(Path(sys.executable).parent / "low-latency")
+    for command in ("--help", "plan"):
+        libraries = run("-c", _LIBRARIES, command).answer()
+        programs = {
+            "command": [program, command],
+            "libraries": ["-c", _IMPORT_ALL, json.dumps(libraries)],
+        }
+        runs = alternate(programs, rounds)
+        ours = cpu_seconds(runs["command"])
+        bare = cpu_seconds(runs["libraries"])
+        text = f"{ours * 1000:.0f}, {bare * 1000:.0f} ms"
+        line(f"low-latency {command}, and Python with its libraries", text)
+        line("ratio", f"{ours / bare:.2f}")
+
+
 def main() -> int:
     """Run all benchmarks, or the ones named."""
     parts = {
         "imports": (imports, 7),
         "synthesis": (synthesis, 11),
+        "growth": (growth, 3),
+        "command_line": (command_line, 7),
         "clients": (clients, 5),
         "simulating": (simulating, 5),
         "load_generator": (load_generator, 3),
