@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
-from .conftest import ROOT, Check, Checkout, settings
+from .conftest import ROOT, SHIPPED, Check, Checkout, settings
 
 VPC = "vpc-0123456789abcdef0"
 IN_A_VPC = {"network": {"vpc_id": VPC}, "client_zones": {"names": ["us-east-1a", "us-east-1b"]}}
@@ -109,3 +110,15 @@ def test_flags_of_the_app_count_and_nothing_else_of_it(check: Check, checkout: C
     checkout.commit({"cdk.json": json.dumps({"context": {**flags, minimised: False}})})
     file = compared(check)
     assert (file["differences"], file["effect"]) == ([], "in place")
+
+
+def test_what_only_the_template_shows_is_a_mistake(check: Check, checkout: Checkout) -> None:
+    """16 endpoints are more resources than a stack has, by CloudFormation's 500."""
+    one = SHIPPED["endpoints"]["sentiment"]
+    many = {f"e{number}": {**one, "endpoint_name": f"e{number}"} for number in range(16)}
+    checkout.commit({"endpoint.yaml": yaml.safe_dump({**SHIPPED, "endpoints": many})})
+    answer = check("HEAD~1...HEAD")
+    assert answer.code == 1
+    assert "**:x: Mistakes in endpoint.yaml: nothing of it can be deployed**" in answer.out
+    assert "LLE384" in answer.out
+    assert "LowLatencyEndpoint/e" in answer.out

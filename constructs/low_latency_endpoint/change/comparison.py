@@ -7,7 +7,7 @@ the settings and their plans come words, warnings and costs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -81,7 +81,9 @@ class SettingsComparison:
         ConfigurationError
             What the constructs refuse of either; ``LLE227`` where the CDK cannot synthesise.
         """
-        if another_stack(self.before, self.after):
+        if self.is_unchanged:
+            change = _unchanged(self.keys)
+        elif another_stack(self.before, self.after):
             change = _another_stack(self.before, self.after)
         else:
             change = _in_words(self.former, self.later)
@@ -90,9 +92,16 @@ class SettingsComparison:
         return StackChange(rows, outcomes)
 
     @property
+    def is_unchanged(self) -> bool:
+        """Whether nothing differs that a template is made of; then none has to be made."""
+        was, now = self.former.context, self.later.context
+        same_app = (was.flags, was.lookups) == (now.flags, now.lookups)
+        return same_app and not list(settings_differences(self.before, self.after))
+
+    @property
     def not_looked_up(self) -> list[str]:
         """The VPCs that a template has a stand-in for."""
-        if another_stack(self.before, self.after):
+        if self.is_unchanged or another_stack(self.before, self.after):
             return []
         return sorted({*self.former.not_looked_up, *self.later.not_looked_up})
 
@@ -319,6 +328,11 @@ def _new_words(after: Settings, key: str) -> str:
         for variant in planned_variants(after, key)
     ]
     return f"an endpoint, {', '.join(fleets)} at first"
+
+
+def _unchanged(keys: Iterable[str]) -> StackChange:
+    text = "it stays as it is"
+    return StackChange((), {key: EndpointOutcome(Effect.NOTHING, text) for key in keys})
 
 
 def _another_stack(before: Settings, after: Settings) -> StackChange:

@@ -189,6 +189,9 @@ def _compared(file_review: FileReview) -> FileReview:
     if after is None:
         return file_review
     comparison = review(before or after, after, file_review.contexts)
+    was, now = file_review.contexts
+    if before is not None and was.lookups == now.lookups and comparison.is_unchanged:
+        return replace(file_review, comparison=comparison)
     try:
         _ = comparison.later.template
     except ConfigurationError as error:

@@ -176,8 +176,10 @@ def _template(
     with tempfile.TemporaryDirectory(prefix="low-latency-") as folder:
         app = App(context=context, outdir=folder, analytics_reporting=False)
         try:
-            LowLatencyEndpointStack(app, settings.stack_name, settings=settings, env=environment)
-            app.synth()
+            stack = LowLatencyEndpointStack(
+                app, settings.stack_name, settings=settings, env=environment
+            )
+            stack.synth()
         except RuntimeError as error:  # jsii's, of what fails in Node.js
             first = str(error).strip().partition("\n")[0]
             raise NOT_SYNTHESISED.error(got=first, allowed="a stack that CDK takes") from None
