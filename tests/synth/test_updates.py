@@ -20,6 +20,7 @@ from low_latency_endpoint.change.effects import Effect
 from low_latency_endpoint.change.resource_changes import ResourceEffect, changes_of
 from low_latency_endpoint.change.resource_types import is_custom
 from low_latency_endpoint.change.stack_change import stack_change
+from low_latency_endpoint.change.stack_update import StackUpdate
 from low_latency_endpoint.change.synthesis import DescribedStack
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.options.option import Declared, Options, groups_in, options_of
@@ -177,7 +178,7 @@ def test_an_update_is_what_the_schemas_say(place: Place, declared: Declared, fol
         assert (comparison.effect is Effect.NOTHING) == (unchanged and not comparison.stack.rows)
         assert not narrowed(old, new) or place[-1] in TO_NARROW
         assert not shared_by_an_update(old, new) or comparison.effect is Effect.REFUSED
-        assert stack_change(old, old, comparison.keys).effect is Effect.NOTHING
+        assert stack_change(StackUpdate(old, old, comparison.keys)).effect is Effect.NOTHING
 
 
 @pytest.mark.nightly

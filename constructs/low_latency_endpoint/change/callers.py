@@ -6,33 +6,30 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from .resource_changes import ResourceChange, ResourceEffect, Template
+from .resource_changes import ResourceEffect, Template
+from .stack_update import CONFIGURATION, MODEL, StackUpdate, key_of, of_type
 
-_GOES = (ResourceEffect.REPLACED, ResourceEffect.REFUSED, ResourceEffect.DELETED)
+_LINK = "AWS::EC2::VPCEndpoint"
+_GROUP_RULES = ("AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupIngress")
 
 
-def lost_by_callers(
-    before: Template, after: Template, changes: Mapping[str, ResourceChange]
-) -> list[str]:
+def lost_by_callers(update: StackUpdate) -> list[str]:
     """What callers can no longer use, each with what they see of it.
 
     None where the VPC goes: that says it all.
     """
-    going = {change.kind for change in changes.values() if change.effect in _GOES}
-    if "AWS::EC2::VPC" in going:
+    if update.goes("AWS::EC2::VPC"):
         return []
-    left = dict(_ways_in(after))
-    lost = [text for use, text in _ways_in(before) if use not in left]
-    kept_links = (
-        (before["Resources"][name], after["Resources"][name], change.path.partition("/")[2])
-        for name, change in changes.items()
-        if change.kind == "AWS::EC2::VPCEndpoint" and change.effect is ResourceEffect.UPDATED
-    )
-    for old, new, path in kept_links:
-        actions = _lost_actions(old["Properties"], new["Properties"])
+    left = dict(_ways_in(update.after))
+    lost = [text for use, text in _ways_in(update.before) if use not in left]
+    for change in update.changes.values():
+        if change.kind != _LINK or change.effect is not ResourceEffect.UPDATED:
+            continue
+        old, new = update.former(change)["Properties"], update.later(change)["Properties"]
+        actions = _lost_actions(old, new)
         if actions:
             lost.append(
-                f"the policy of {path} allows {', '.join(actions)} no longer: whoever needs that fails"
+                f"the policy of {change.path.partition('/')[2]} allows {', '.join(actions)} no longer: whoever needs that fails"
             )
     return list(dict.fromkeys(lost))
 
@@ -69,24 +66,20 @@ def _ways_in(template: Template) -> Iterator[tuple[tuple[str, ...], str]]:
                 f"the zonal URL of {zone}: callers that use it fail, and others there cross zones"
             )
             yield ("zone", zone), text
-    for resource in template["Resources"].values():
-        properties = resource.get("Properties", {})
-        kind = resource["Type"]
-        owner = resource.get("Metadata", {}).get("aws:cdk:path", "//").split("/")[1]
-        if kind == "AWS::EC2::VPCEndpoint":
-            yield from _by_private_dns(properties)
-        elif kind == "AWS::SageMaker::EndpointConfig":
-            yield from _by_variant(owner, properties)
-        elif kind == "AWS::SageMaker::Model":
-            if resource["Metadata"]["aws:cdk:path"].split("/")[2:3] == ["Model"]:  # the first one
-                yield from _by_container(owner, properties)
-        elif kind == "AWS::Route53::HostedZone":
-            for vpc in properties["VPCs"]:
-                vpc_id = vpc["VPCId"] if isinstance(vpc["VPCId"], str) else "the stack's VPC"
-                text = f"the private hosted zone: callers in {vpc_id} lose the name"
-                yield ("hosted zone", vpc_id), text
-        elif kind in ("AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupIngress"):
-            yield from _by_rules(properties)
+    for _, resource in of_type(template, _LINK):
+        yield from _by_private_dns(resource["Properties"])
+    for path, resource in of_type(template, CONFIGURATION):
+        yield from _by_variant(key_of(path), resource["Properties"])
+    for path, resource in of_type(template, MODEL):
+        if path.split("/")[2:3] == ["Model"]:  # the first variant's
+            yield from _by_container(key_of(path), resource["Properties"])
+    for _, resource in of_type(template, "AWS::Route53::HostedZone"):
+        for vpc in resource["Properties"]["VPCs"]:
+            vpc_id = vpc["VPCId"] if isinstance(vpc["VPCId"], str) else "the stack's VPC"
+            text = f"the private hosted zone: callers in {vpc_id} lose the name"
+            yield ("hosted zone", vpc_id), text
+    for _, resource in of_type(template, *_GROUP_RULES):
+        yield from _by_rules(resource["Properties"])
 
 
 def _by_private_dns(properties: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:

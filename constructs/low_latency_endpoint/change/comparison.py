@@ -7,7 +7,7 @@ the settings and their plans come words, warnings and costs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,15 +21,14 @@ from ..plan.hourly_cost import StackCost
 from ..settings.plan_report import explain_variants
 from ..settings.stack import Settings, region_of
 from ..settings.stack_cost import stack_cost_of_a_day
-from ..settings.variant_plans import planned_variants
 from .capacity_warnings import lowered_ranges, shifted_loads, stale_measurements
-from .claims import another_stack, claims, same_place
-from .deployment_words import deployment_words
-from .effects import Effect
+from .claims import another_stack
+from .described_change import described_change
+from .effects import Effect, EndpointOutcome, StackChange
 from .former_measurements import LOADS, MEASURED, as_loaded_before, as_measured_before
-from .hub_models import hub_warnings, lock_changes, lock_warnings
+from .hub_models import hub_warnings, lock_warnings
 from .settings_differences import SettingDifference, assets_of, settings_differences
-from .stack_change import ChangeRow, EndpointOutcome, StackChange, served_endpoint, stack_change
+from .stack_update import served_endpoint
 from .synthesis import NO_CONTEXT, AppContext, DescribedStack
 
 _NUMBERED = re.compile(r"-\d+$")  # IDs of warnings by a place in a list, not by what they say
@@ -81,12 +80,7 @@ class SettingsComparison:
         ConfigurationError
             What the constructs refuse of either; ``LLE227`` where the CDK cannot synthesise.
         """
-        if self.is_unchanged:
-            change = _unchanged(self.keys)
-        elif another_stack(self.before, self.after):
-            change = _another_stack(self.before, self.after)
-        else:
-            change = _in_words(self.former, self.later)
+        change = described_change(self.former, self.later, unchanged=self.is_unchanged)
         rows = tuple(row for row in change.rows if row.endpoint in ("", *self.keys))
         outcomes = {key: change.outcomes[key] for key in self.keys}
         return StackChange(rows, outcomes)
@@ -282,80 +276,6 @@ def review(
         DescribedStack(before, was.completed(now.lookups)),
         DescribedStack(after, now.completed(was.lookups)),
     )
-
-
-def _in_words(before: DescribedStack, after: DescribedStack) -> StackChange:
-    """What the templates show, with the words that the settings and their plans have for it."""
-    old, new = before.settings, after.settings
-    keys = list(dict.fromkeys([*old.endpoints, *new.endpoints]))
-    change = stack_change(before.template, after.template, keys)
-    rows = list(change.rows)
-    if _may_be_another(old, new):
-        text = "the same stack only where the AWS CLI's profile says what the other file states"
-        rows.append(ChangeRow(Effect.NOT_KNOWN, "", text))
-    outcomes = {}
-    for key, outcome in change.outcomes.items():
-        if key in old.endpoints and key in new.endpoints:
-            rows += lock_changes(old.endpoints[key], new.endpoints[key], key)
-        if outcome.effect is Effect.NEW:
-            outcome = outcome._replace(text=_new_words(new, key))
-        elif outcome.effect is Effect.DEPLOYMENT:
-            outcome = outcome._replace(text=_deployment(before, after, key))
-        elif outcome.effect is Effect.IN_PLACE:
-            lowered = "".join(f"; {text}" for text in lowered_ranges(old, new, key))
-            outcome = outcome._replace(text=f"{outcome.text}{lowered}")
-        outcomes[key] = outcome
-    for row in rows:
-        if row.effect is Effect.REFUSED and row.endpoint:
-            outcomes[row.endpoint] = EndpointOutcome(Effect.REFUSED, row.text)
-    return StackChange(tuple(rows), outcomes)
-
-
-def _deployment(before: DescribedStack, after: DescribedStack, key: str) -> str:
-    served = served_endpoint(after.template, key)
-    return deployment_words(before.settings, after.settings, key, served)
-
-
-def _may_be_another(before: Settings, after: Settings) -> bool:
-    """Whether one of the two leaves open where its stack is, and the other one says so."""
-    places = [(region_of(settings), settings.account) for settings in (before, after)]
-    return places[0] != places[1]
-
-
-def _new_words(after: Settings, key: str) -> str:
-    fleets = [
-        f"{variant.plan.fleet.initial} x {variant.plan.request.serving.instance_type}"
-        for variant in planned_variants(after, key)
-    ]
-    return f"an endpoint, {', '.join(fleets)} at first"
-
-
-def _unchanged(keys: Iterable[str]) -> StackChange:
-    text = "it stays as it is"
-    return StackChange((), {key: EndpointOutcome(Effect.NOTHING, text) for key in keys})
-
-
-def _another_stack(before: Settings, after: Settings) -> StackChange:
-    """What becomes of a stack beside the former one, which stays."""
-    theirs = set(claims(before))
-    taken = [str(claim) for claim in claims(after) if claim in theirs]
-    effect = Effect.NEW
-    text = (
-        "another stack, in which everything is made anew; "
-        f"{before.stack_name} stays until you delete it"
-    )
-    if taken and same_place(before, after):
-        effect = Effect.REFUSED
-        text = (
-            f"a stack {after.stack_name} beside {before.stack_name}, which has {', '.join(taken)}"
-        )
-    kept = f"the new stack has no such endpoint; {before.stack_name} keeps it"
-    outcomes = {key: EndpointOutcome(Effect.NOTHING, kept) for key in before.endpoints}
-    for key in after.endpoints:
-        outcomes[key] = EndpointOutcome(
-            effect, text if effect is Effect.REFUSED else _new_words(after, key)
-        )
-    return StackChange((ChangeRow(effect, "", text),), outcomes)
 
 
 def _warnings_by_id(explanation: Explanation | None) -> dict[str, list[str]]:

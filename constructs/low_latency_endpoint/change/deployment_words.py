@@ -16,7 +16,7 @@ from ..plan.deployment_time import (
 from ..settings.option_models import duration_text
 from ..settings.stack import Settings
 from ..settings.variant_plans import plan_endpoint, planned_variants
-from .stack_change import ServedEndpoint
+from .stack_update import ServedEndpoint
 
 
 def deployment_words(before: Settings, after: Settings, key: str, served: ServedEndpoint) -> str:

@@ -1,8 +1,12 @@
-"""What a change does to an endpoint, and to the stack: from harmless to what fails."""
+"""What a change does to a stack, its endpoints and its resources: from harmless to what fails."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any, NamedTuple
+
+from ..errors.frozen import dataclass
 
 
 class Effect(IntEnum):
@@ -34,3 +38,44 @@ MEANINGS = {
     Effect.REFUSED: "the deployment fails, and its rollback may fail, too: docs/how-to/roll-back.md",
 }
 """What each effect is, for people."""
+
+
+class EndpointOutcome(NamedTuple):
+    """What becomes of an endpoint."""
+
+    effect: Effect
+    text: str  # what is done, and what callers see of it
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """One thing that a deployment does to the resources of an endpoint, or to shared ones."""
+
+    effect: Effect
+    endpoint: str  # the endpoint's key; empty for what all share
+    text: str
+    resource_type: str = ""  # empty for what is of several types
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON-safe data."""
+        return {
+            "endpoint": self.endpoint or None,
+            "type": self.resource_type or None,
+            "effect": self.effect.word,
+            "what": self.text,
+        }
+
+
+@dataclass(frozen=True)
+class StackChange:
+    """What deploying one template over another does."""
+
+    rows: tuple[ChangeRow, ...]  # what endpoints share first, then endpoint by endpoint
+    outcomes: Mapping[str, EndpointOutcome]  # by the endpoint's key
+
+    @property
+    def effect(self) -> Effect:
+        """The greatest of all."""
+        effects = [row.effect for row in self.rows]
+        effects += [outcome.effect for outcome in self.outcomes.values()]
+        return max(effects, default=Effect.NOTHING)

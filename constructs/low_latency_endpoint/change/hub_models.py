@@ -9,8 +9,7 @@ from ..hugging_face.lock_file import pinned_model
 from ..plan.pinned_model import PinnedFile, PinnedModel
 from ..settings.endpoint import EndpointSettings, further_variants
 from ..settings.variant_plans import hub_models, served_containers
-from .effects import Effect
-from .stack_change import ChangeRow
+from .effects import ChangeRow, Effect
 
 _CODE = (
     *(".py", ".pyc", ".so", ".whl", ".egg", ".jar", ".sh", ".joblib", ".dill", ".mar"),

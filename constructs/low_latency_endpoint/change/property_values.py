@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..plan.secrets import looks_secret
-from .resource_changes import ResourceChange, Template
+from .resource_changes import ResourceChange
+from .stack_update import StackUpdate
 
 HIDDEN = "(looks like a secret)"
 _MOST_SHOWN = 4  # values of a resource
 _LONGEST = 60  # characters of a value
 
 
-def changed_values(change: ResourceChange, before: Template, after: Template) -> str:
+def changed_values(update: StackUpdate, change: ResourceChange) -> str:
     """The values of a resource that change, such as ``Threshold 160 -> 200``; the first of many."""
-    old = before["Resources"].get(change.logical_id, {}).get("Properties", {})
-    new = after["Resources"].get(change.logical_id, {}).get("Properties", {})
+    old = update.former(change).get("Properties", {})
+    new = update.later(change).get("Properties", {})
     if not old or not new:
         return ""
     texts: list[str] = []

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from .resource_changes import ResourceChange, ResourceEffect, Template
+from .resource_changes import Resource, Template
+from .stack_update import COMES, CONFIGURATION, ENDPOINT, StackUpdate, of_type
 
 _SUBNET = "AWS::EC2::Subnet"
-_GOES = (ResourceEffect.REPLACED, ResourceEffect.REFUSED, ResourceEffect.DELETED)
-_COMES = (ResourceEffect.ADDED, ResourceEffect.REPLACED, ResourceEffect.REFUSED)
 
 
 def taken_name(before: Template, name: str) -> str:
     """Why an endpoint of this name cannot be made; empty where no endpoint has it before."""
-    names = {
-        str(resource["Properties"]["EndpointName"]).lower()
-        for resource in before["Resources"].values()
-        if resource["Type"] == "AWS::SageMaker::Endpoint"
-    }
+    endpoints = of_type(before, ENDPOINT)
+    names = {str(resource["Properties"]["EndpointName"]).lower() for _, resource in endpoints}
     if name.lower() not in names:
         return ""
     return (
@@ -28,16 +23,17 @@ def taken_name(before: Template, name: str) -> str:
     )
 
 
-def refused_variants(own: Iterable[str], before: Template, after: Template) -> str:
+def refused_variants(update: StackUpdate, key: str) -> str:
     """Why UpdateEndpoint refuses other variants; empty where it does not.
 
     A variant that is registered as a scalable target keeps its name and its instance types.
     https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-scaling-update.html
     """
-    resources = [before["Resources"][name] for name in own if name in before["Resources"]]
-    later = [after["Resources"][name] for name in own if name in after["Resources"]]
-    old, new = _types_of_variants(resources), _types_of_variants(later)
-    for name in _scaled(resources):
+    own = update.changes_for(key)
+    former = [update.former(change) for change in own]
+    old = _types_of_variants(former)
+    new = _types_of_variants(update.later(change) for change in own)
+    for name in _scaled(former):
         if old.get(name) == new.get(name):
             continue
         what = "to change the instance type of" if name in new else "to remove"
@@ -56,23 +52,16 @@ def refused_variants(own: Iterable[str], before: Template, after: Template) -> s
     return ""
 
 
-def overlapping_subnets(
-    before: Template, after: Template, changes: Mapping[str, ResourceChange]
-) -> str:
+def overlapping_subnets(update: StackUpdate) -> str:
     """Why EC2 refuses new subnets in a VPC that stays; empty where it takes them."""
-    going = {change.kind for change in changes.values() if change.effect in _GOES}
-    if "AWS::EC2::VPC" in going:
+    if update.goes("AWS::EC2::VPC"):
         return ""
-    there = [
-        resource["Properties"]
-        for resource in before["Resources"].values()
-        if resource["Type"] == _SUBNET
-    ]
-    for name, change in changes.items():
-        if change.kind != _SUBNET or change.effect not in _COMES:
+    former = [resource["Properties"] for _, resource in of_type(update.before, _SUBNET)]
+    for change in update.changes.values():
+        if change.kind != _SUBNET or change.effect not in COMES:
             continue
-        subnet = after["Resources"][name]["Properties"]
-        for other in there:
+        subnet = update.later(change)["Properties"]
+        for other in former:
             if _block(subnet).overlaps(_block(other)):
                 return (
                     "EC2 refuses the new subnets: CloudFormation makes them before it deletes the "
@@ -82,28 +71,28 @@ def overlapping_subnets(
     return ""
 
 
-def _block(subnet: Mapping[str, Any]) -> ipaddress.IPv4Network:
+def _block(subnet: Resource) -> ipaddress.IPv4Network:
     return ipaddress.IPv4Network(subnet["CidrBlock"])
 
 
-def _zone(subnet: Mapping[str, Any]) -> str:
+def _zone(subnet: Resource) -> str:
     return str(subnet.get("AvailabilityZoneId") or subnet["AvailabilityZone"])
 
 
-def _scaled(resources: Iterable[Mapping[str, Any]]) -> list[str]:
+def _scaled(resources: Iterable[Resource]) -> list[str]:
     """The names of the variants that are scalable targets."""
     return [
         resource["Properties"]["ResourceId"]["Fn::Join"][1][-1].rpartition("/")[2]
         for resource in resources
-        if resource["Type"] == "AWS::ApplicationAutoScaling::ScalableTarget"
+        if resource.get("Type") == "AWS::ApplicationAutoScaling::ScalableTarget"
     ]
 
 
-def _types_of_variants(resources: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _types_of_variants(resources: Iterable[Resource]) -> dict[str, list[str]]:
     """The instance types of each variant, the first variant first."""
     types: dict[str, list[str]] = {}
     for resource in resources:
-        if resource["Type"] != "AWS::SageMaker::EndpointConfig":
+        if resource.get("Type") != CONFIGURATION:
             continue
         properties = resource["Properties"]
         variants = properties.get("ProductionVariants", [])
