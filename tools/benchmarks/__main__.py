@@ -220,6 +220,21 @@ def command_line(rounds: int) -> None:
         text = f"{ours * 1000:.0f}, {bare * 1000:.0f} ms"
         line(f"low-latency {command}, and Python with its libraries", text)
         line("ratio", f"{ours / bare:.2f}")
+    line("low-latency plan --against, over plan", f"{_against(program, rounds):.1f}")
+
+
+def _against(program: str, rounds: int) -> float:
+    """The processor time of a comparison, with Node.js, as a multiple of that of ``plan``."""
+    settings = (ROOT / "endpoint.yaml").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        former = Path(folder, "former.yaml")
+        former.write_text(settings.replace("p99: 200ms", "p99: 220ms"), encoding="utf-8")
+        programs = {
+            "plan": [program, "plan"],
+            "against": [program, "plan", "--against", str(former)],
+        }
+        runs = alternate(programs, rounds)
+    return cpu_seconds(runs["against"]) / cpu_seconds(runs["plan"])
 
 
 def main() -> int:
