@@ -9,7 +9,7 @@ from .stack_update import CONFIGURATION, ENDPOINT, GOES, MODEL, StackUpdate
 
 #: What CloudFormation sends with the configuration that serves already.
 _WITH_SAME_CONFIGURATION = {
-    "DeploymentConfig": "the deployment policy",
+    "DeploymentConfig": "the deployment policy and its rollback alarms",
     "RetainAllVariantProperties": "whether updates keep the number of instances",
     "ExcludeRetainedVariantProperties": "which values of variants an update keeps",
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..change.comparison import SettingsComparison
     from ..change.settings_differences import SettingDifference
     from ..change.verdict import FailsOn
+    from ..plan.billed_items import BilledItem
     from ..plan.hourly_cost import EndpointCost, StackCost
 
 _MOST_SHOWN = 10  # differences that a page and a comment do not fold
@@ -228,6 +229,26 @@ def _cost(before: StackCost, after: StackCost) -> Iterator[Part]:
     ]
     prices = [Sentence(f"Prices used: {', '.join(stated)}", "soft")] if stated else []
     yield Section("", [*map(Sentence, _cost_lines(before, after)), *prices])
+    rows = list(_items_that_differ(before, after))
+    if rows:
+        table = Table(("Billed beside the instances", "Before", "After"), rows, align="l")
+        yield Section("", [table])
+
+
+def _items_that_differ(before: StackCost, after: StackCost) -> Iterator[tuple[str, str, str]]:
+    """What is billed beside the instances, with how many of it cost how much for an hour."""
+    was, now = before.by_kind, after.by_kind
+    for kind in dict.fromkeys([*was, *now]):
+        old, new = _billed(was.get(kind)), _billed(now.get(kind))
+        if old != new:
+            yield kind[1], old, new
+
+
+def _billed(item: BilledItem | None) -> str:
+    if item is None:
+        return "none"
+    count = "" if item.count is None else f"{readable(item.count, 4)}, "
+    return f"{count}{'price not known' if item.usd is None else f'{readable(item.usd)} US dollars'}"
 
 
 def _cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:

@@ -295,12 +295,6 @@ class PrivateLinkOptions(Options):
         """Whether a new interface endpoint has a policy."""
         return not self.fips if self.endpoint_policy is None else self.endpoint_policy
 
-    def names_what_it_serves(self, *, own_vpc: bool) -> bool:
-        """Whether the policy of the interface endpoint is narrow; one that exists stays as it is."""
-        if self.interface_endpoint_id:
-            return False
-        return self.narrow(own_vpc=own_vpc) is True
-
     def _rules_of_policy(self) -> Iterator[Finding]:
         """A policy is narrow where there is one."""
         if self.fips and self.endpoint_policy:

@@ -290,17 +290,18 @@ class StackCost:
         return tuple(dict.fromkeys(missing))
 
     @property
-    def left_out(self) -> tuple[BilledItem, ...]:
-        """What is billed beside the instances and has no price: cents that the sum lacks.
-
-        Of all endpoints together: each kind is there once.
-        """
+    def by_kind(self) -> dict[tuple[str, str], BilledItem]:
+        """The same of all endpoints together: each kind once, by its price and its words."""
         kinds: dict[tuple[str, str], BilledItem] = {}
         for item in self.items:
-            if item.price is None:
-                kind = (item.item, item.what)
-                kinds[kind] = item.with_more(kinds.get(kind))
-        return tuple(kinds.values())
+            kind = (item.item, item.what)
+            kinds[kind] = item.with_more(kinds.get(kind))
+        return kinds
+
+    @property
+    def left_out(self) -> tuple[BilledItem, ...]:
+        """What is billed beside the instances and has no price: cents that the sum lacks."""
+        return tuple(item for item in self.by_kind.values() if item.price is None)
 
     @property
     def prices(self) -> dict[str, Price]:
