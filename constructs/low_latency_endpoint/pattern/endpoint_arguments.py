@@ -20,18 +20,14 @@ from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
 from ..hosting.model_data import ModelData
 from ..hosting.variant import InstancePool
+from ..hugging_face.hub_options import HuggingFaceSettings
+from ..options.container import ContainerSettings
 from ..options.endpoint import ConfigurationOptions, EndpointOptions, ModelOptions
 from ..options.load import LoadOptions
 from ..options.option import taken
 from ..options.variant import VariantOptions
-from ..settings import (
-    ContainerSettings,
-    EndpointSettings,
-    HuggingFaceSettings,
-    PlannedVariant,
-    has_own_model,
-)
-from ..settings.endpoint import Further, FurtherSettings, container_id
+from ..settings.endpoint import EndpointSettings, Further, FurtherSettings, container_id
+from ..settings.variant_plans import PlannedVariant, has_own_model
 from ..synthesis.arns import key_by_arn, role_by_arn
 from .variants import FurtherVariant
 

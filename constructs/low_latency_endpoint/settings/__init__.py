@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from ..hugging_face.hub_options import HuggingFaceSettings
 from ..options.container import ContainerSettings, ImageSettings, ModelDataSettings
-from .endpoint import EndpointSettings
+from .endpoint import EndpointSettings, instances_in_update
 from .loading import load_settings, parse_settings
 from .plan_report import SharedResources, explain_variants, fleet_with_addresses, shared_resources
 from .schema import settings_json_schema
 from .stack import Settings, region_of
-from .stack_cost import fleets_along, instances_in_update, rises_along, set_times_along, stack_cost
+from .stack_cost import fleets_along, rises_along, set_times_along, stack_cost
 from .variant_plans import (
     PlannedVariant,
     environment_place,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
-from ..facts import limits
+from ..facts import deployments, limits
 from ..facts.deployments import check_guardrails, check_rollback_alarms, rolls_back
 from ..facts.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
 from ..facts.instance_types import instance_facts
@@ -393,3 +393,9 @@ class EndpointSettings(
                 got=f"{1 + len(self.variants)} variants",
                 allowed="1",
             )
+
+
+def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
+    """The most instances while a new version takes over a fleet of that size."""
+    stated = endpoint.deployment
+    return deployments.instances_in_update(largest, stated.rolling_percent if stated else None)

@@ -29,9 +29,14 @@ from ..plan.pinned_model import (
     TOO_MANY_FILES,
 )
 from ..plan.plan import Plan
-from .endpoint import EndpointSettings, FurtherSettings, all_containers, further_variants
+from .endpoint import (
+    EndpointSettings,
+    FurtherSettings,
+    all_containers,
+    further_variants,
+    instances_in_update,
+)
 from .stack import Settings
-from .stack_cost import instances_in_update
 from .variant_plans import images_of, plan_endpoint, plan_further_variant, planned_variants
 
 #: Input of the plan -> setting of the endpoint that holds it.

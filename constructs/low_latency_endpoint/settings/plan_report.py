@@ -27,9 +27,9 @@ from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
 from ..plan.token_explanations import NO_TOKEN_ALARMS
 from ..report.numbers import readable
-from .endpoint import EndpointSettings, all_containers
+from .endpoint import EndpointSettings, all_containers, instances_in_update
 from .stack import Settings, region_of
-from .stack_cost import instances_in_update, variant_cost, watching_alarms
+from .stack_cost import variant_cost, watching_alarms
 from .variant_plans import (
     PlannedVariant,
     hub_models,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from ..errors.frozen import dataclass
-from ..facts import deployments
 from ..facts.canary_metrics import CANARY_MIB, PUBLISHED, RUNS_PER_HOUR, alarm_metrics
 from ..facts.deployments import rolls_back
 from ..facts.durations import seconds_of
@@ -26,7 +25,7 @@ from ..plan.schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY
 from ..plan.set_times import SetTimes
 from ..plan.traffic_shapes import Shape, shapes
 from ..report.numbers import readable
-from .endpoint import EndpointSettings
+from .endpoint import EndpointSettings, instances_in_update
 from .stack import Settings, region_of
 from .variant_plans import PlannedVariant, planned_variants, token_alarm_count
 
@@ -198,12 +197,6 @@ def _levels(measured: MeasuredThroughput, shape: Shape) -> list[tuple[float, flo
         (end - begin, share * measured.peak_tps)
         for begin, (end, share) in zip(begins, shape.levels, strict=False)
     ]
-
-
-def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
-    """The most instances while a new version takes over a fleet of that size."""
-    stated = endpoint.deployment
-    return deployments.instances_in_update(largest, stated.rolling_percent if stated else None)
 
 
 def _price(settings: Settings, item: str) -> Price | None:
