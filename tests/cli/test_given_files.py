@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import copy
 import inspect
 import io
@@ -189,13 +190,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def reached(*_: Any, **__: Any) -> Any:
         raise _ReachedError(0)
 
+    # What a module takes when it is first imported stays there after this test.
+    importlib.import_module("low_latency_endpoint.cli.canary_adoption")
     for place in (
-        "account.sessions.open_clients",
         "load_test.search.load_testing.load_test",
         "load_test.compare.compare_routing.compare_routing",
         "hugging_face.hub_reading.HubReader",
         "operate.price_list.urlopen",
         "simulate.simulating.simulate",
+        "account.sessions.open_clients",
     ):
         monkeypatch.setattr(f"low_latency_endpoint.{place}", reached, raising=False)
     monkeypatch.setattr("low_latency_endpoint.cli.pin.HubReader", reached, raising=False)
