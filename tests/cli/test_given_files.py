@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import copy
+import importlib
 import inspect
 import io
 import json
