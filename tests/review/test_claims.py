@@ -11,6 +11,8 @@ import yaml
 
 from low_latency_endpoint.change.comparison import review
 from low_latency_endpoint.change.effects import Effect
+from low_latency_endpoint.change.refusals import endpoint_names
+from low_latency_endpoint.change.synthesis import DescribedStack
 from low_latency_endpoint.settings import Settings, parse_settings
 
 from .conftest import SHIPPED, Check, Checkout
@@ -76,6 +78,14 @@ def test_another_stack_in_what_may_be_the_same_account_is_refused(
 def test_another_stack_that_claims_nothing_is_new() -> None:
     comparison = review(read({}, None), read({}, None, stack_name="Other"))
     assert comparison.effect is Effect.NEW
+
+
+def test_a_name_that_follows_from_a_stack_that_stays_is_taken() -> None:
+    """SageMaker's names are read from the template where the settings state none."""
+    before = read({}, None)
+    (name,) = endpoint_names(DescribedStack(before).template)
+    comparison = review(before, read({}, name, stack_name="Other"))
+    assert comparison.effect is Effect.REFUSED
 
 
 def test_a_hosted_zone_and_private_dns_have_one_name_in_a_vpc() -> None:

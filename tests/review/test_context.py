@@ -14,12 +14,13 @@ VPC = "vpc-0123456789abcdef0"
 IN_A_VPC = {"network": {"vpc_id": VPC}, "client_zones": {"names": ["us-east-1a", "us-east-1b"]}}
 IN_A_VPC["account"] = "123456789012"
 KEY = (
-    f"vpc-provider:account=123456789012:filter.vpc-id={VPC}:region=us-east-1:"
+    "vpc-provider:account={}:filter.vpc-id=" + VPC + ":region=us-east-1:"
     "returnAsymmetricSubnets=true"
 )
+OWN = "123456789012"
 
 
-def looked_up(first_subnet: str) -> str:
+def looked_up(first_subnet: str, account: str = OWN) -> str:
     """A cdk.context.json, with a VPC that has a subnet in both zones."""
     subnets = [
         {
@@ -33,11 +34,11 @@ def looked_up(first_subnet: str) -> str:
     vpc = {
         "vpcId": VPC,
         "vpcCidrBlock": "10.0.0.0/8",
-        "ownerAccountId": "123456789012",
+        "ownerAccountId": account,
         "availabilityZones": [],
         "subnetGroups": [{"name": "Isolated", "type": "Isolated", "subnets": subnets}],
     }
-    return json.dumps({KEY: vpc})
+    return json.dumps({KEY.format(account): vpc})
 
 
 def compared(check: Check, *arguments: str) -> dict[str, Any]:
@@ -89,25 +90,73 @@ def test_a_lookup_of_another_kind_is_a_mistake(
 ) -> None:
     """The CDK ends in errors of its own."""
     checkout.commit({"endpoint.yaml": settings(IN_A_VPC)})
-    checkout.commit({"cdk.context.json": json.dumps({KEY: vpc})})
+    checkout.commit({"cdk.context.json": json.dumps({KEY.format(OWN): vpc})})
     answer = check("HEAD~1...HEAD")
     assert answer.code == 1
     assert "LLE" in answer.out
     assert "Traceback" not in answer.err
 
 
-def test_flags_of_the_app_count_and_nothing_else_of_it(check: Check, checkout: Checkout) -> None:
-    """An app that a pull request names, and context that would change how CDK works, do nothing."""
+def test_a_lookup_in_cdk_json_goes_before(check: Check, checkout: Checkout) -> None:
+    """As with the CDK CLI."""
+    checkout.commit(
+        {"endpoint.yaml": settings(IN_A_VPC), "cdk.context.json": looked_up("subnet-1")}
+    )
+    checkout.commit({"cdk.json": json.dumps({"context": json.loads(looked_up("subnet-9"))})})
+    assert compared(check)["endpoints"]["sentiment"]["effect"] == "deployment"
+
+
+def test_the_context_is_that_beside_cdk_json(check: Check, checkout: Checkout) -> None:
+    """A former one in a nearer folder hides nothing."""
+    files: dict[str, str | None] = {"cdk.json": "{}", "cdk.context.json": looked_up("subnet-1")}
+    checkout.commit({**files, "live/a.yaml": settings(IN_A_VPC), "endpoint.yaml": None})
+    checkout.commit(
+        {"cdk.context.json": looked_up("subnet-9"), "live/cdk.context.json": looked_up("subnet-1")}
+    )
+    assert compared(check, "--settings=live/a.yaml")["effect"] == "deployment"
+
+
+@pytest.mark.parametrize("name", ["cdk.json", "cdk.context.json"])
+def test_a_link_in_the_place_of_the_context_is_a_mistake(
+    check: Check, checkout: Checkout, name: str
+) -> None:
+    checkout.commit({"endpoint.yaml": settings(IN_A_VPC), name: looked_up("subnet-1")})
+    checkout.commit({name: None, "other.json": looked_up("subnet-9")})
+    (checkout.folder / name).symlink_to("other.json")
+    checkout.commit({})
+    answer = check("HEAD~2...HEAD")
+    assert (answer.code, "LLE228" in answer.out) == (1, True)
+
+
+def test_a_lookup_of_another_account_counts(check: Check, checkout: Checkout) -> None:
+    """Settings without an account go into any."""
+    other = "210987654321"
+    anywhere = {name: value for name, value in IN_A_VPC.items() if name != "account"}
+    lookups = {**json.loads(looked_up("subnet-1")), **json.loads(looked_up("subnet-1", other))}
+    checkout.commit({"endpoint.yaml": settings(anywhere), "cdk.context.json": json.dumps(lookups)})
+    later = {**lookups, **json.loads(looked_up("subnet-9", other))}
+    checkout.commit({"cdk.context.json": json.dumps(later)})
+    file = compared(check)
+    assert file["effect"] == "deployment", file["resources"]
+
+
+def test_flags_of_the_app_count_and_the_rest_is_said(check: Check, checkout: Checkout) -> None:
+    """An app that a pull request names is not run; context of its own may mean other settings."""
     flags = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     planted = checkout.folder / "planted"
-    evil = {"aws:cdk:bundling-stacks": ["**"], "aws:cdk:enable-diff-no-fail": True, "settings": "x"}
+    evil = {"aws:cdk:bundling-stacks": ["**"], "settings": "evil.yaml"}
     checkout.commit({"cdk.json": json.dumps({"context": flags})})
     app = {"app": f"touch {planted}", "build": f"touch {planted}", "context": {**flags, **evil}}
     checkout.commit({"cdk.json": json.dumps(app)})
-    assert compared(check)["effect"] == "nothing"
+    file = compared(check)
+    assert file["effect"] == "not known"
+    (row,) = file["resources"]
+    assert row["what"].endswith("app, build, aws:cdk:bundling-stacks, settings")
     assert not planted.exists()
     minimised = "@aws-cdk/aws-iam:minimizePolicies"
-    checkout.commit({"cdk.json": json.dumps({"context": {**flags, minimised: False}})})
+    checkout.commit(
+        {"cdk.json": json.dumps({**app, "context": {**flags, **evil, minimised: False}})}
+    )
     file = compared(check)
     assert (file["differences"], file["effect"]) == ([], "in place")
 

@@ -23,7 +23,9 @@ def image(text: str) -> Lines:
 ZONES = "{ids: [euc1-az1, euc1-az2]}"
 
 
-@pytest.mark.parametrize("key", ["Network", "PrivateLink", "EndpointServingCheck", "CDKMetadata"])
+@pytest.mark.parametrize(
+    "key", ["Network", "PrivateLink", "EndpointServingCheck", "CDKMetadata", "constructor"]
+)
 def test_an_endpoint_named_like_a_part_of_the_stack(key: str) -> None:
     text = text_of({}, {}).replace("sentiment:", f"{key}:")
     assert problems(text) == [(line_of(text, key), "LLE381")]

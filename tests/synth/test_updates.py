@@ -280,6 +280,19 @@ BEYOND_THE_SCHEMAS: list[tuple[Changes, Changes, Effect, Effect]] = [
     ),
     ({"private_link.openai": True}, {"private_link.openai": False}, Effect.DELETED, Effect.NOTHING),
     ({ZONE: VPCS}, {ZONE: VPCS[:1]}, Effect.DELETED, Effect.NOTHING),
+    # The policy of an interface endpoint named every endpoint, and then the stack's own.
+    (
+        {**EXISTING, "private_link": {"private_dns": True, "openai": True}},
+        {"private_link.narrow_policy": True},
+        Effect.DELETED,
+        Effect.NOTHING,
+    ),
+    (
+        {"network.narrow_s3": True, "network.s3_buckets": ["other-bucket"]},
+        {"network.s3_buckets": []},
+        Effect.DELETED,
+        Effect.IN_PLACE,
+    ),
     (ADOPTED, {"network.owner": "210987654321"}, Effect.DELETED, Effect.IN_PLACE),
     ({**FIXED, **CHALLENGED, ".variants.b.scaling": {"enabled": False}}, {".variants": GONE},
      Effect.DELETED, Effect.DEPLOYMENT),

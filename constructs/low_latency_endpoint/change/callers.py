@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from .resource_changes import ResourceEffect, Template
 from .stack_update import CONFIGURATION, MODEL, StackUpdate, key_of, of_type
 
 _LINK = "AWS::EC2::VPCEndpoint"
+_OF_ZONE = "For callers in "  # how the description of a zonal URL begins
 _GROUP_RULES = ("AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupIngress")
 
 
@@ -26,42 +28,72 @@ def lost_by_callers(update: StackUpdate) -> list[str]:
         if change.kind != _LINK or change.effect is not ResourceEffect.UPDATED:
             continue
         old, new = update.former(change)["Properties"], update.later(change)["Properties"]
-        actions = _lost_actions(old, new)
-        if actions:
-            lost.append(
-                f"the policy of {change.path.partition('/')[2]} allows {', '.join(actions)} no longer: whoever needs that fails"
-            )
+        rights = _lost_rights(old, new)
+        if rights:
+            path = change.path.partition("/")[2]
+            lost.append(f"rights in the policy of {path}: whoever needs {', '.join(rights)} fails")
     return list(dict.fromkeys(lost))
 
 
-def _lost_actions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The actions of an interface endpoint's former policy that its later one does not allow."""
-    allowed = _actions(new)
-    return [
-        action
-        for action in _actions(old)
-        if not any(fnmatchcase(action, pattern) for pattern in allowed)
-    ]
+def _lost_rights(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The rights of a VPC endpoint's former policy that its later one does not have, in words.
+
+    Of single resources only their actions count: what becomes of an endpoint of the stack, its
+    outcome says.
+    """
+    rights = list(_rights(new))
+    lost = []
+    for action, resource in _rights(old):
+        named = resource if "*" in resource else ""
+        has = any(
+            _covers(allowed, action) and (not named or _covers(pattern, named))
+            for allowed, pattern in rights
+        )
+        if not has:
+            lost.append(f"{action} on {named}" if named else action)
+    return list(dict.fromkeys(lost))
 
 
-def _actions(properties: Mapping[str, Any]) -> list[str]:
-    """The actions that a VPC endpoint's policy allows; all without a policy."""
+def _rights(properties: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each action that a VPC endpoint's policy allows, with a resource; all without a policy."""
     document = properties.get("PolicyDocument")
     if document is None:
-        return ["*"]
-    actions: dict[str, None] = {}
+        yield "*", "*"
+        return
     for statement in document["Statement"]:
-        stated = statement.get("Action", [])
-        if statement["Effect"] == "Allow":
-            actions |= dict.fromkeys([stated] if isinstance(stated, str) else stated)
-    return list(actions)
+        if statement["Effect"] != "Allow":
+            continue
+        for action in _listed(statement.get("Action", "*")):
+            for resource in _listed(statement.get("Resource", "*")):
+                yield action, _arn(resource)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _arn(resource: Any) -> str:
+    """The text of an ARN, in which what CloudFormation puts in stands as a name."""
+    if isinstance(resource, str):
+        return resource
+    if "Fn::Join" in resource:
+        return "".join(map(_arn, resource["Fn::Join"][1]))
+    if "Ref" in resource:
+        return f"${{{resource['Ref']}}}"
+    return json.dumps(resource, sort_keys=True).replace("*", "")
+
+
+def _covers(pattern: str, text: str) -> bool:
+    """Whether an IAM pattern means all that the text, maybe a pattern too, means."""
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text) is not None
 
 
 def _ways_in(template: Template) -> Iterator[tuple[tuple[str, ...], str]]:
     """How callers reach the endpoints, each with what is said where it goes."""
-    for name, output in template.get("Outputs", {}).items():
-        if "ZonalUrl" in name:
-            zone = output["Description"].partition(":")[0].removeprefix("For callers in ")
+    for output in template.get("Outputs", {}).values():
+        of_zone = output.get("Description", "").partition(":")[0]
+        if of_zone.startswith(_OF_ZONE):
+            zone = of_zone.removeprefix(_OF_ZONE)
             text = (
                 f"the zonal URL of {zone}: callers that use it fail, and others there cross zones"
             )

@@ -21,6 +21,7 @@ from ..plan.hourly_cost import StackCost
 from ..settings.plan_report import explain_variants
 from ..settings.stack import Settings, region_of
 from ..settings.stack_cost import stack_cost_of_a_day
+from .app_context import NO_CONTEXT, AppContext, account_of, changed_lookups
 from .capacity_warnings import lowered_ranges, shifted_loads, stale_measurements
 from .claims import another_stack
 from .described_change import described_change
@@ -29,7 +30,7 @@ from .former_measurements import LOADS, MEASURED, as_loaded_before, as_measured_
 from .hub_models import hub_warnings, lock_warnings
 from .settings_differences import SettingDifference, assets_of, settings_differences
 from .stack_update import served_endpoint
-from .synthesis import NO_CONTEXT, AppContext, DescribedStack
+from .synthesis import DescribedStack
 
 _NUMBERED = re.compile(r"-\d+$")  # IDs of warnings by a place in a list, not by what they say
 
@@ -89,7 +90,7 @@ class SettingsComparison:
     def is_unchanged(self) -> bool:
         """Whether nothing differs that a template is made of; then none has to be made."""
         was, now = self.former.context, self.later.context
-        same_app = (was.flags, was.lookups) == (now.flags, now.lookups)
+        same_app = replace(was, root=None) == replace(now, root=None)
         return same_app and not list(settings_differences(self.before, self.after))
 
     @property
@@ -102,8 +103,7 @@ class SettingsComparison:
     @property
     def changed_lookups(self) -> bool:
         """Whether cdk.context.json says something else of a VPC."""
-        was, now = self.former.context.lookups, self.later.context.lookups
-        return any(was[key] != now[key] for key in was if key in now)
+        return bool(changed_lookups(self.former.context, self.later.context))
 
     @property
     def effect(self) -> Effect:
@@ -272,9 +272,11 @@ def review(
     has none of its own.
     """
     was, now = contexts
+    keys = changed_lookups(was, now) or list(now.lookups) or list(was.lookups)
+    account = account_of(keys)
     return SettingsComparison(
-        DescribedStack(before, was.completed(now.lookups)),
-        DescribedStack(after, now.completed(was.lookups)),
+        DescribedStack(before, was.completed(now), account),
+        DescribedStack(after, now.completed(was), account),
     )
 
 

@@ -5,15 +5,17 @@ Start with :func:`described_change`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..settings.stack import Settings, region_of
 from ..settings.variant_plans import planned_variants
+from .app_context import unread_differences
 from .capacity_warnings import lowered_ranges
 from .claims import another_stack, claims, same_place
 from .deployment_words import deployment_words
 from .effects import ChangeRow, Effect, EndpointOutcome, StackChange
 from .hub_models import lock_changes
+from .refusals import endpoint_names
 from .stack_change import stack_change
 from .stack_update import StackUpdate, served_endpoint
 from .synthesis import DescribedStack
@@ -26,7 +28,7 @@ def described_change(
     if unchanged:
         return _unchanged(after.settings.endpoints)
     if another_stack(before.settings, after.settings):
-        return _another_stack(before.settings, after.settings)
+        return _another_stack(before, after)
     return _of_templates(before, after)
 
 
@@ -36,6 +38,11 @@ def _of_templates(before: DescribedStack, after: DescribedStack) -> StackChange:
     keys = list(dict.fromkeys([*old.endpoints, *new.endpoints]))
     change = stack_change(StackUpdate(before.template, after.template, keys))
     rows = list(change.rows)
+    unread = unread_differences(before.context, after.context)
+    if unread:
+        text = f"cdk.json differs in what only the app itself reads: {', '.join(unread)}"
+        rows.append(ChangeRow(Effect.NOT_KNOWN, "", text))
+    rows += [ChangeRow(Effect.DELETED, "", text) for text in _buckets_lost(old, new)]
     if _may_be_another(old, new):
         text = "the same stack only where the AWS CLI's profile says what the other file states"
         rows.append(ChangeRow(Effect.NOT_KNOWN, "", text))
@@ -62,6 +69,14 @@ def _deployment(before: DescribedStack, after: DescribedStack, key: str) -> str:
     return deployment_words(before.settings, after.settings, key, served)
 
 
+def _buckets_lost(before: Settings, after: Settings) -> Iterator[str]:
+    """Buckets that a narrow S3 endpoint no longer names; until the next update it still does."""
+    if after.network.narrow_s3:
+        for bucket in before.network.s3_buckets:
+            if bucket not in after.network.s3_buckets:
+                yield f"{bucket} in the S3 endpoint's policy: whoever reads it from the VPC fails"
+
+
 def _may_be_another(before: Settings, after: Settings) -> bool:
     """Whether one of the two leaves open where its stack is, and the other one says so."""
     places = [(region_of(settings), settings.account) for settings in (before, after)]
@@ -81,16 +96,22 @@ def _unchanged(keys: Iterable[str]) -> StackChange:
     return StackChange((), {key: EndpointOutcome(Effect.NOTHING, text) for key in keys})
 
 
-def _another_stack(before: Settings, after: Settings) -> StackChange:
+def _another_stack(former: DescribedStack, later: DescribedStack) -> StackChange:
     """What becomes of a stack beside the former one, which stays."""
-    theirs = set(claims(before))
-    taken = [str(claim) for claim in claims(after) if claim in theirs]
+    before, after = former.settings, later.settings
+    taken: list[str] = []
+    if same_place(before, after):
+        theirs = set(claims(before))
+        taken = [str(claim) for claim in claims(after) if claim in theirs]
+        if not taken:  # names that follow from the stack's
+            names = endpoint_names(former.template) & endpoint_names(later.template)
+            taken = [f"an endpoint named {name}" for name in sorted(names)]
     effect = Effect.NEW
     text = (
         "another stack, in which everything is made anew; "
         f"{before.stack_name} stays until you delete it"
     )
-    if taken and same_place(before, after):
+    if taken:
         effect = Effect.REFUSED
         text = (
             f"a stack {after.stack_name} beside {before.stack_name}, which has {', '.join(taken)}"

@@ -19,11 +19,11 @@ from ..settings.loading import load_settings
 from ..settings.plan_report import explain_variants
 from ..settings.stack import Settings
 from ..settings.stack_cost import stack_cost_of_a_day
+from .app_context import NO_CONTEXT, AppContext, context_beside
 from .claims import STACK_NAME, StackClaim, another_stack, claims, same_place
 from .comparison import SettingsComparison, at_former_prices, review
 from .effects import Effect
 from .revisions import REVISION, Revision
-from .synthesis import NO_CONTEXT, AppContext, context_beside
 
 
 @dataclass(frozen=True)

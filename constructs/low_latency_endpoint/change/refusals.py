@@ -13,14 +13,18 @@ _SUBNET = "AWS::EC2::Subnet"
 
 def taken_name(before: Template, name: str) -> str:
     """Why an endpoint of this name cannot be made; empty where no endpoint has it before."""
-    endpoints = of_type(before, ENDPOINT)
-    names = {str(resource["Properties"]["EndpointName"]).lower() for _, resource in endpoints}
-    if name.lower() not in names:
+    if name.lower() not in endpoint_names(before):
         return ""
     return (
         f"SageMaker refuses a second endpoint {name}: CloudFormation makes the new one before it "
         "deletes the old one; take another name, or delete first and deploy again"
     )
+
+
+def endpoint_names(template: Template) -> set[str]:
+    """The names of a stack's endpoints, as SageMaker compares them."""
+    endpoints = of_type(template, ENDPOINT)
+    return {str(resource["Properties"]["EndpointName"]).lower() for _, resource in endpoints}
 
 
 def refused_variants(update: StackUpdate, key: str) -> str:

