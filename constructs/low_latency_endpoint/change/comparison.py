@@ -86,7 +86,7 @@ class SettingsComparison:
         outcomes = {key: change.outcomes[key] for key in self.keys}
         return StackChange(rows, outcomes)
 
-    @property
+    @cached_property
     def is_unchanged(self) -> bool:
         """Whether nothing differs that a template is made of; then none has to be made."""
         was, now = self.former.context, self.later.context

@@ -34,53 +34,50 @@ def described_change(
 
 def _of_templates(before: DescribedStack, after: DescribedStack) -> StackChange:
     """What the templates show, with the words that the settings and their plans have for it."""
-    old, new = before.settings, after.settings
-    keys = list(dict.fromkeys([*old.endpoints, *new.endpoints]))
+    keys = list(dict.fromkeys([*before.settings.endpoints, *after.settings.endpoints]))
     change = stack_change(StackUpdate(before.template, after.template, keys))
-    rows = list(change.rows)
-    unread = unread_differences(before.context, after.context)
-    if unread:
-        text = f"cdk.json differs in what only the app itself reads: {', '.join(unread)}"
-        rows.append(ChangeRow(Effect.NOT_KNOWN, "", text))
-    rows += [ChangeRow(Effect.DELETED, "", text) for text in _buckets_lost(old, new)]
-    if _may_be_another(old, new):
-        text = "the same stack only where the AWS CLI's profile says what the other file states"
-        rows.append(ChangeRow(Effect.NOT_KNOWN, "", text))
+    rows = [*change.rows, *_rows_beside(before, after)]
     outcomes = {}
     for key, outcome in change.outcomes.items():
-        if key in old.endpoints and key in new.endpoints:
-            rows += lock_changes(old.endpoints[key], new.endpoints[key], key)
-        if outcome.effect is Effect.NEW:
-            outcome = outcome._replace(text=_new_words(new, key))
-        elif outcome.effect is Effect.DEPLOYMENT:
-            outcome = outcome._replace(text=_deployment(before, after, key))
-        elif outcome.effect is Effect.IN_PLACE:
-            lowered = "".join(f"; {text}" for text in lowered_ranges(old, new, key))
-            outcome = outcome._replace(text=f"{outcome.text}{lowered}")
-        outcomes[key] = outcome
+        outcomes[key] = outcome._replace(text=_outcome_words(before, after, key, outcome))
     for row in rows:
         if row.effect is Effect.REFUSED and row.endpoint:
             outcomes[row.endpoint] = EndpointOutcome(Effect.REFUSED, row.text)
     return StackChange(tuple(rows), outcomes)
 
 
-def _deployment(before: DescribedStack, after: DescribedStack, key: str) -> str:
-    served = served_endpoint(after.template, key)
-    return deployment_words(before.settings, after.settings, key, served)
+def _rows_beside(before: DescribedStack, after: DescribedStack) -> Iterator[ChangeRow]:
+    """What the two templates do not show."""
+    old, new = before.settings, after.settings
+    unread = unread_differences(before.context, after.context)
+    if unread:
+        text = f"cdk.json differs in what only the app itself reads: {', '.join(unread)}"
+        yield ChangeRow(Effect.NOT_KNOWN, "", text)
+    if (region_of(old), old.account) != (region_of(new), new.account):
+        text = "the same stack only where the AWS CLI's profile says what the other file states"
+        yield ChangeRow(Effect.NOT_KNOWN, "", text)
+    for bucket in old.network.s3_buckets:
+        if new.network.narrow_s3 and bucket not in new.network.s3_buckets:
+            # Until the next update the policy still names it.
+            text = f"{bucket} in the S3 endpoint's policy: whoever reads it from the VPC fails"
+            yield ChangeRow(Effect.DELETED, "", text)
+    for key, endpoint in new.endpoints.items():
+        if key in old.endpoints:
+            yield from lock_changes(old.endpoints[key], endpoint, key)
 
 
-def _buckets_lost(before: Settings, after: Settings) -> Iterator[str]:
-    """Buckets that a narrow S3 endpoint no longer names; until the next update it still does."""
-    if after.network.narrow_s3:
-        for bucket in before.network.s3_buckets:
-            if bucket not in after.network.s3_buckets:
-                yield f"{bucket} in the S3 endpoint's policy: whoever reads it from the VPC fails"
-
-
-def _may_be_another(before: Settings, after: Settings) -> bool:
-    """Whether one of the two leaves open where its stack is, and the other one says so."""
-    places = [(region_of(settings), settings.account) for settings in (before, after)]
-    return places[0] != places[1]
+def _outcome_words(
+    before: DescribedStack, after: DescribedStack, key: str, outcome: EndpointOutcome
+) -> str:
+    """The text of an outcome, with what the plans know of it."""
+    if outcome.effect is Effect.NEW:
+        return _new_words(after.settings, key)
+    if outcome.effect is Effect.DEPLOYMENT:
+        served = served_endpoint(after.template, key)
+        return deployment_words(before.settings, after.settings, key, served)
+    if outcome.effect is Effect.IN_PLACE:
+        return "; ".join([outcome.text, *lowered_ranges(before.settings, after.settings, key)])
+    return outcome.text
 
 
 def _new_words(after: Settings, key: str) -> str:
