@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import LowLatencyEndpointError
+from ..errors import ConfigurationError, LowLatencyEndpointError
 from .cost_view import along_line, cost_data, cost_parts, total_line, with_prices
 from .load_inputs import check_traffic, recorded_shape
 from .options import (
@@ -31,6 +31,7 @@ from .process import check_packages
 if TYPE_CHECKING:
     from ..change.app_context import AppContext
     from ..change.comparison import SettingsComparison
+    from ..change.effects import EndpointOutcome
     from ..change.verdict import FailsOn
     from ..plan.decisions import Explanation
     from ..plan.stack_minutes import StackMinutes
@@ -436,6 +437,8 @@ def _adopt(adopted: AdoptedMeasurement, settings: Path, write: bool, *, quiet: b
             parts.append(Section("", [decision_table(changes, "before", "as measured")]))
         if adopted.raised:
             parts += ["Raised too, as the settings state it:", Listed(adopted.raised)]
+        effect, said = _deploying(adopted)
+        parts.append(f"Deploying it: {effect.word}: {said}")
         diff, same = adopted.edit.diff(), f"{settings} says so already."
         print_document(Document("", [*parts, Section("", [Code([(diff, "")]) if diff else same])]))
     if not adopted.edit.changed:
@@ -449,9 +452,21 @@ def _adopt(adopted: AdoptedMeasurement, settings: Path, write: bool, *, quiet: b
         say(f"{settings} is as it was; --write changes it.", err=True)
 
 
+def _deploying(adopted: AdoptedMeasurement) -> EndpointOutcome:
+    """What deploying the written file does to the endpoint, if the file as it was is deployed."""
+    from ..change.comparison import review
+    from ..change.effects import Effect, EndpointOutcome
+
+    try:
+        return review(adopted.settings_before, adopted.settings_after).outcomes[adopted.key]
+    except ConfigurationError as error:  # such as without Node.js, which a load test does not need
+        return EndpointOutcome(Effect.NOT_KNOWN, str(error).partition("\n")[0])
+
+
 def _adopted_data(adopted: AdoptedMeasurement, options: PlanOptions) -> dict[str, Any]:
     from ..plan.decisions import changed_decisions
 
+    effect, said = _deploying(adopted)
     file = {} if options.from_canary else {"file": str(options.from_load_test)}
     data: dict[str, Any] = {
         **file,
@@ -462,6 +477,7 @@ def _adopted_data(adopted: AdoptedMeasurement, options: PlanOptions) -> dict[str
         "caution": "; ".join(adopted.cautions),
         "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),
+        "deploying": {"effect": effect.word, "text": said},
         "diff": adopted.edit.diff(),
         "written": options.write and adopted.edit.changed,
     }
