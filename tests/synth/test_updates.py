@@ -287,6 +287,13 @@ BEYOND_THE_SCHEMAS: list[tuple[Changes, Changes, Effect, Effect]] = [
         Effect.DELETED,
         Effect.NOTHING,
     ),
+    # Another folder of a model is no loss: the policy keeps the former one's until the next update.
+    (
+        {"network.narrow_s3": True, ".containers[0].data": {"s3_prefix": "s3://my-bucket/a/"}},
+        {".containers[0].data": {"s3_prefix": "s3://my-bucket/b/"}},
+        Effect.DEPLOYMENT,
+        Effect.DEPLOYMENT,
+    ),
     (
         {"network.narrow_s3": True, "network.s3_buckets": ["other-bucket"]},
         {"network.s3_buckets": []},

@@ -39,12 +39,14 @@ def _lost_rights(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The rights of a VPC endpoint's former policy that its later one does not have, in words.
 
     Of single resources only their actions count: what becomes of an endpoint of the stack, its
-    outcome says.
+    outcome says. So do those of models' folders, which the policy of a gateway keeps meanwhile.
     """
     rights = list(_rights(new))
+    is_gateway = old.get("VpcEndpointType") == "Gateway"
     lost = []
     for action, resource in _rights(old):
-        named = resource if "*" in resource else ""
+        is_pattern = resource == "*" if is_gateway else "*" in resource
+        named = resource if is_pattern else ""
         has = any(
             _covers(allowed, action) and (not named or _covers(pattern, named))
             for allowed, pattern in rights
