@@ -10,6 +10,8 @@ import pytest
 from roles_under_test import allow, document, give_role
 from signed_requests import refusal
 
+from local_sagemaker import LocalAws
+
 _numbers = itertools.count(1)
 STATEMENTS = (
     allow("sagemaker:*Endpoint", "arn:aws:sagemaker:us-east-1:123456789012:endpoint/mine*"),
@@ -92,6 +94,12 @@ def test_a_user_and_who_has_the_keys_of_the_start(aws):
     assert simulated(aws, user, "s3:GetObject") == {"*": "allowed"}
     me = aws.client("sts").get_caller_identity()["Arn"]
     assert simulated(aws, me, "iam:CreateRole") == {"*": "allowed"}
+
+
+def test_who_is_not_there_before_anything_of_iam_is():
+    """Of the account's own principals it is known that there are none."""
+    with LocalAws.in_process() as fresh:
+        test_nobody_has_no_policies(fresh, "role/nobody")
 
 
 @pytest.mark.parametrize("name", ["role/nobody", "user/nobody"])

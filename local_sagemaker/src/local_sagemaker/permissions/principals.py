@@ -119,7 +119,7 @@ def principal_exists(name: str) -> bool:
     Source: IAM user guide, "AWS JSON policy elements: Principal". Of other accounts nobody can tell.
     """
     match = _OF_IAM.fullmatch(name)
-    if match is None or match[1] not in models.iam_backends:
+    if match is None or match[1] not in {ACCOUNT, *models.iam_backends}:
         return True
     backend = models.iam_backends[match[1]]["aws"]
     principals = [*backend.roles.values(), *backend.users.values()]
