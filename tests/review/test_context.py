@@ -93,7 +93,7 @@ def test_a_lookup_of_another_kind_is_a_mistake(
     checkout.commit({"cdk.context.json": json.dumps({KEY.format(OWN): vpc})})
     answer = check("HEAD~1...HEAD")
     assert answer.code == 1
-    assert "LLE" in answer.out
+    assert "LLE227" in answer.out
     assert "Traceback" not in answer.err
 
 

@@ -301,9 +301,10 @@ def test_no_estimate_leaves_its_values_by_more_than_a_value_could(
     luck = st.lists(st.floats(-1, 1) | st.floats(-1e-15, 1e-15), min_size=count, max_size=count)
     found = estimate(values, controls=[data.draw(luck) for _ in range(controls)])
     middle = math.fsum(values) / count
-    squares = math.fsum((value - middle) ** 2 for value in values)
-    farthest = math.sqrt((count - 1) / count * squares)
     size = max(map(abs, values))
+    # In units of the largest: squares of numbers of 1e-271 are 0.
+    squares = math.fsum(((value - middle) / (size or 1)) ** 2 for value in values)
+    farthest = size * math.sqrt((count - 1) / count * squares)
     assert abs(found.mean - middle) <= farthest * (1 + 1e-6) + 1e-9 * size
     assert found.half_width >= 0
     assert not (min(values) >= 0 > found.mean)

@@ -228,6 +228,14 @@ class TestAnyBytes:
             assert fresh.startswith(b"HTTP/1.1 200 ")
 
 
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the server has closed: with a reset where bytes came that it had not read yet."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
 class TestWaiting:
     """For what does not come: each of these would hold its connection for ever."""
 
@@ -309,7 +317,7 @@ class TestWaiting:
             time.sleep(0.6)
             answer = received(listener.port, post(listener.port, "Connection: close"))
             assert answer.startswith(b"HTTP/1.1 200 ")
-            assert [one.recv(1) for one in many[:30]] == [b""] * 30
+            assert all(is_closed(one) for one in many[:30])
 
     def test_half_requests_that_hold_all_files_give_way(self):
         limits = Limits(most_files=8, rest_seconds=0.5)
@@ -323,7 +331,7 @@ class TestWaiting:
                 one.sendall(b"P")
             time.sleep(0.6)
             listener.make_room()
-            assert held[0].recv(1) == b""
+            assert is_closed(held[0])
 
     def test_a_request_beyond_the_busy_connections_is_told_so(self):
         async def busy(request: Request, connection: Connection) -> None:
