@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from low_latency_endpoint.change.synthesis import vpc_of_settings
 from low_latency_endpoint.cli.plan import PlanOptions
 from low_latency_endpoint.cli.plan import plan as plan_command
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
@@ -200,7 +201,7 @@ def template_of(settings: Settings) -> dict[str, Any]:
                 break
             if number:
                 raise AssertionError(f"looked up and still missing: {missing}")
-            found = {each["key"]: _looked_up(settings, region, each["props"]) for each in missing}
+            found = {each["key"]: vpc_of_settings(settings, each["props"]) for each in missing}
         template: dict[str, Any] = json.loads(
             (folder / f"{settings.stack_name}.template.json").read_text()
         )
@@ -233,32 +234,3 @@ def _refuse_violations(report: Path) -> None:
             if violation["severity"] == "error"
         ]
         assert not found, "; ".join(found)
-
-
-def _looked_up(settings: Settings, region: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """A VPC with a subnet for each client zone: those of the settings, where they name some."""
-    zones = settings.client_zones
-    subnets = settings.network.subnets or {}
-    return {
-        "vpcId": asked["filter"]["vpc-id"],
-        "vpcCidrBlock": "10.0.0.0/8",
-        "ownerAccountId": settings.account or ACCOUNT,
-        "availabilityZones": [],
-        "subnetGroups": [
-            {
-                "name": "Isolated",
-                "type": "Isolated",
-                "subnets": [
-                    {
-                        "subnetId": subnets.get(zone, f"subnet-{number:017x}"),
-                        "cidr": f"10.{number}.0.0/16",
-                        "availabilityZone": zone
-                        if zones.names
-                        else f"{region}{chr(ord('a') + number)}",
-                        "routeTableId": f"rtb-{number:017x}",
-                    }
-                    for number, zone in enumerate(zones.zones)
-                ],
-            }
-        ],
-    }

@@ -76,7 +76,9 @@ class DescribedStack:
             template, missing = self._template({**flags, **lookups})
             if not missing:
                 return template, ()
-            stand_ins = {lookup["key"]: _vpc(self.settings, lookup["props"]) for lookup in missing}
+            stand_ins = {
+                lookup["key"]: vpc_of_settings(self.settings, lookup["props"]) for lookup in missing
+            }
             template, _ = self._template({**flags, **lookups, **stand_ins})
         vpcs = {lookup["props"]["filter"]["vpc-id"] for lookup in missing}
         return template, tuple(sorted(vpcs))
@@ -135,7 +137,7 @@ def _account_of_roles(settings: Settings) -> str:
     return next((account[1] for account in accounts if account), _ANY_ACCOUNT)
 
 
-def _vpc(settings: Settings, asked: Mapping[str, Any]) -> dict[str, Any]:
+def vpc_of_settings(settings: Settings, asked: Mapping[str, Any]) -> dict[str, Any]:
     """What the CDK CLI would have found of a VPC, with a subnet for each client zone."""
     zones, stated = settings.client_zones, settings.network.subnets or {}
     subnets = [
