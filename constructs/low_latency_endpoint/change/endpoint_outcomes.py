@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .effects import Effect, EndpointOutcome
-from .refusals import overlapping_subnets, refused_variants, taken_name
+from .refusals import refused_variants, taken_name
 from .resource_changes import Resource, ResourceChange, ResourceEffect
 from .stack_update import CONFIGURATION, ENDPOINT, GOES, MODEL, StackUpdate
 
@@ -27,15 +27,6 @@ def endpoint_outcome(update: StackUpdate, key: str) -> EndpointOutcome:
     endpoint = next(endpoints, None)
     if endpoint is None:
         return _STAYS
-    outcome = _outcome(update, key, endpoint)
-    refusal = overlapping_subnets(update)
-    if refusal and outcome.effect is not Effect.NEW:
-        return EndpointOutcome(Effect.REFUSED, refusal)
-    return outcome
-
-
-def _outcome(update: StackUpdate, key: str, endpoint: ResourceChange) -> EndpointOutcome:
-    """What becomes of an endpoint, apart from the network."""
     was, now = _name(update.former(endpoint)), _name(update.later(endpoint))
     if endpoint.effect is ResourceEffect.DELETED:
         text = f"{was}, with its model, alarms and dashboard: whoever invokes it fails"

@@ -43,6 +43,9 @@ def stack_change(update: StackUpdate) -> StackChange:
     refusal = overlapping_subnets(update)
     if refusal:
         rows.append(ChangeRow(Effect.REFUSED, "", refusal, "AWS::EC2::Subnet"))
+        for key, outcome in outcomes.items():
+            if outcome.effect is not Effect.NEW:
+                outcomes[key] = EndpointOutcome(Effect.REFUSED, refusal)
     rows += [ChangeRow(Effect.DELETED, "", text) for text in lost_by_callers(update)]
     rows += _rows(update, "", None)
     for key, outcome in outcomes.items():
