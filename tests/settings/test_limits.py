@@ -9,23 +9,19 @@ import contextlib
 import json
 import re
 import sys
-import types
-import typing
-from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Union
+from typing import Any
 
 import pytest
 import yaml
 
 from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
 from low_latency_endpoint.facts.limit_kinds import Limit, Range
-from low_latency_endpoint.options.option import Options
+from low_latency_endpoint.options.kinds import DurationKind, GroupKind, Kind, ListKind, MappingKind
 from low_latency_endpoint.report.visible import visible
 from low_latency_endpoint.settings import Settings, explain_variants, parse_settings
-from low_latency_endpoint.settings.option_models import Limited, model_of
 from tests.limit_edges import inside, outside
 
 SHIPPED = (Path(__file__).resolve().parents[2] / "endpoint.yaml").read_text("utf-8")
@@ -33,31 +29,25 @@ KEY = "<key>"  # in a path: the key itself has the limit
 Limits = Iterator[tuple[tuple[str | int, ...], Limit, bool]]
 
 
-def limits_of(annotation: Any, path: tuple[str | int, ...] = ()) -> Limits:
+def limits_of(kind: Kind, path: tuple[str | int, ...] = ()) -> Limits:
     """Path, limit and whether the setting is a duration, of all settings below."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Annotated:
-        kind, *notes = arguments
-        yield from (
-            (path, each.limit, kind is timedelta) for each in notes if isinstance(each, Limited)
-        )
-        yield from limits_of(kind, path)
-    elif origin in (Union, types.UnionType):
-        for each in arguments:
-            yield from limits_of(each, path)
-    elif origin in (tuple, list):
-        yield from limits_of(arguments[0], (*path, 0))
-    elif isinstance(origin, type) and issubclass(origin, Mapping):
-        yield from limits_of(arguments[0], (*path, KEY))
-        yield from limits_of(arguments[1], (*path, "a"))
-    elif isinstance(annotation, type) and issubclass(annotation, Options):
-        model = model_of(annotation)
-        hints = typing.get_type_hints(model, include_extras=True)
-        for name in model.model_fields:
-            yield from limits_of(hints[name], (*path, model.key_of(name)))
+    limit = getattr(kind, "limit", None)
+    if limit is not None:
+        yield path, limit, isinstance(kind, DurationKind)
+    if isinstance(kind, GroupKind):
+        for key, below in kind.kinds.items():
+            yield from limits_of(below, (*path, key))
+    elif isinstance(kind, ListKind):
+        yield from limits_of(kind.item, (*path, 0))
+    elif isinstance(kind, MappingKind):
+        yield from limits_of(kind.key, (*path, KEY))
+        yield from limits_of(kind.value, (*path, "a"))
+    else:
+        for part in kind.parts:
+            yield from limits_of(part, path)
 
 
-FOUND = {path: (limit, duration) for path, limit, duration in limits_of(Settings)}
+FOUND = {path: (limit, duration) for path, limit, duration in limits_of(GroupKind(Settings))}
 
 
 def written(limit: Limit, value: Any, *, duration: bool) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import SettingsError
+from low_latency_endpoint.facts.durations import duration_of_text, duration_text
 from low_latency_endpoint.settings import (
     fleet_with_addresses,
     load_settings,
@@ -19,7 +20,6 @@ from low_latency_endpoint.settings import (
     stack_cost,
 )
 from low_latency_endpoint.settings.loading import settings_of
-from low_latency_endpoint.settings.option_models import duration_text, parse_duration
 from tests.refusals import refused
 from tests.settings_files import mistakes, problems
 
@@ -308,8 +308,8 @@ def test_assets_are_found_beside_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_durations(text: str, duration: timedelta) -> None:
-    assert parse_duration(text) == duration
-    assert parse_duration(duration_text(duration)) == duration
+    assert duration_of_text(text) == duration
+    assert duration_of_text(duration_text(duration)) == duration
 
 
 def test_settings_are_frozen() -> None:

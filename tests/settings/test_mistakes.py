@@ -108,7 +108,7 @@ def test_no_rule_fails_where_a_deployment_says_nothing() -> None:
 
 
 def test_a_rule_that_fails_is_our_bug_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pydantic takes a ValueError for a mistake of whoever wrote the file."""
+    """An error in a rule is no mistake of whoever wrote the file."""
 
     def _rules(self: object) -> None:
         raise ValueError("not enough values to unpack")

@@ -16,9 +16,9 @@ from docs.make_settings_tables import missing_in, rewrite, settings_tables
 
 from low_latency_endpoint.errors.frozen import dataclass
 from low_latency_endpoint.facts import limits
+from low_latency_endpoint.facts.durations import duration_of_text
 from low_latency_endpoint.options.option import Option, Options, groups_in, options_of
 from low_latency_endpoint.settings import Settings, parse_settings, settings_json_schema
-from low_latency_endpoint.settings.option_models import parse_duration
 
 REPOSITORY = Path(__file__).parents[2]
 SCHEMA = settings_json_schema()
@@ -163,10 +163,9 @@ def test_a_text_names_the_default_that_its_option_has() -> None:
         for each in options_of(group):
             if each.option is not None and isinstance(each.default, (int, float, timedelta)):
                 named = re.search(r"Default: ([\d.]*\w+)", each.text_in_file)
-                default = parse_duration(each.default) if each.lasting else each.default
                 assert named, f'{group.__name__}.{each.name}: say "Default: ...." below the field'
-                stated = parse_duration(named[1]) if each.lasting else yaml.safe_load(named[1])
-                assert stated == default, f"{group.__name__}.{each.name}"
+                stated: Any = duration_of_text(named[1]) if each.lasting else yaml.safe_load(named[1])
+                assert stated == each.default, f"{group.__name__}.{each.name}"
 
 
 def test_every_option_says_what_it_means_to_readers_of_a_file() -> None:

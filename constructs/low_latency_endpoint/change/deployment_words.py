@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ..facts.durations import seconds_of
+from ..facts.durations import duration_text, seconds_of
 from ..options.deployment import DeploymentPolicy
 from ..plan.deployment_time import (
     deployment_of,
@@ -13,7 +13,6 @@ from ..plan.deployment_time import (
     fewest_while_rising,
     first_part_words,
 )
-from ..settings.option_models import duration_text
 from ..settings.stack import Settings
 from ..settings.variant_plans import plan_endpoint, planned_variants
 from .stack_update import ServedEndpoint

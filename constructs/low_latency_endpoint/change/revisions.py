@@ -17,7 +17,7 @@ from typing import IO
 
 from ..errors import ConfigurationError, rule
 from ..errors.frozen import dataclass
-from ..settings.option_models import is_within
+from ..facts.paths import is_within
 
 REVISION = rule(
     "LLE980",

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from ..errors.findings import Place, path_of
 from ..errors.frozen import dataclass
+from ..facts.durations import duration_text
 from ..facts.prices import Price
 from ..options.option import Options, options_of
 from ..plan.secrets import looks_secret
-from ..settings.option_models import duration_text
 from ..settings.stack import Settings
 
 HIDDEN = "(looks like a secret)"

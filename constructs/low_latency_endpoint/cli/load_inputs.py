@@ -232,12 +232,12 @@ def recorded_shape(traffic_from: Path, period: str | None) -> Shape:
 
 
 def seconds_of(text: str, option: str) -> float:
-    from ..settings.model_base import BreachError
-    from ..settings.option_models import parse_duration
+    from ..facts.durations import duration_of_text
 
     try:
-        return parse_duration(text).total_seconds()
-    except BreachError:
-        raise typer.BadParameter(
-            f"{option} {text}: write a number and a unit, such as 60s or 5m"
-        ) from None
+        duration = duration_of_text(text)
+    except OverflowError:
+        duration = None
+    if duration is None:
+        raise typer.BadParameter(f"{option} {text}: write a number and a unit, such as 60s or 5m")
+    return duration.total_seconds()

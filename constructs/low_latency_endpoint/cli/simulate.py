@@ -315,7 +315,9 @@ def _stated(options: SimulationOptions) -> tuple[str, Plan, Settings]:
         "scaling": {"enabled": False},
     }
     zones = {"ids": ["use1-az1", "use1-az2"]}
-    settings = settings_of({"client_zones": zones, "endpoints": {name: fleet}})
+    settings, findings = settings_of({"client_zones": zones, "endpoints": {name: fleet}})
+    for _, error in findings:
+        raise error
     return name, plan_endpoint(settings, name), settings
 
 

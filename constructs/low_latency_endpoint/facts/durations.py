@@ -30,6 +30,15 @@ def duration_of_text(text: str) -> timedelta | None:
     return timedelta(**{_UNITS[match[2]]: float(match[1])}) if match else None
 
 
+def duration_text(duration: timedelta) -> str:
+    """A duration as a settings file writes it, in the largest unit that keeps it whole."""
+    milliseconds = duration / timedelta(milliseconds=1)
+    for unit, length in (("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if milliseconds and milliseconds % length == 0:
+            return f"{milliseconds / length:g}{unit}"
+    return f"{milliseconds:g}ms"
+
+
 def is_duration(value: Any) -> bool:
     """Whether a value is a duration of one of the three kinds."""
     if isinstance(value, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from ..errors import rule
 
@@ -20,3 +20,12 @@ def check_below(file: str, where: str = "") -> None:
     names = (PurePosixPath(file), PureWindowsPath(file))
     if any(name.anchor or ".." in name.parts for name in names):
         raise OUTSIDE.error(got=file, allowed="a path below the folder, without ..", where=where)
+
+
+def is_within(path: Path, folder: Path) -> bool:
+    """Whether a path, its symbolic links followed, is in a folder, and not in Git's own files."""
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError):  # links that go round in circles
+        return False
+    return target.is_relative_to(folder) and ".git" not in target.relative_to(folder).parts

@@ -74,6 +74,11 @@ class Declared(NamedTuple):
     notes: tuple[Any, ...] = ()  # what else the annotation says
 
     @property
+    def is_required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is MISSING
+
+    @property
     def text(self) -> str:
         """What it means, in words; empty where the sources are not installed."""
         return texts_of(self.group).get(self.name, "")  # type: ignore[arg-type]

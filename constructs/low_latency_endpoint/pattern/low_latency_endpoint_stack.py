@@ -25,7 +25,7 @@ from ..synthesis.stack_limits import synthesised
 from .low_latency_endpoint import LowLatencyEndpoint
 
 if TYPE_CHECKING:
-    from ..settings import Settings  # loads pydantic and YAML, for those who have settings
+    from ..settings import Settings  # loads YAML, for those who have settings
 
 
 _CDK_ERROR = "aws:cdk:error"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, cast
-
-from pydantic import ValidationError
+from typing import Any
 
 from ..errors import SettingsError
 from ..errors.findings import Finding, Place, located, path_of
+from ..options.kinds import GroupKind, Reading
 from ..options.rules import UNKNOWN_SETTING
 from ..options.yaml_source import YamlSource, parse_yaml, read_yaml
-from .model_base import BreachError
-from .option_models import model_of
 from .plan_checks import plan_checks
 from .stack import Settings
 
@@ -51,33 +48,28 @@ def load_settings(
     if isinstance(source.values, dict):
         for key in without:
             source.values.pop(key, None)
-    return _validated(source, str(path), Path(path).absolute().parent, within)
+    return _checked(source, str(path), Path(path).absolute().parent, within)
 
 
 def parse_settings(text: str, *, path: str = "settings") -> Settings:
     """Check settings given as YAML text; like :func:`load_settings` otherwise."""
-    return _validated(parse_yaml(text), path, None)
+    return _checked(parse_yaml(text), path, None)
 
 
 def check_text(text: str, path: str | Path) -> Settings:
     """Check a text that is to become the settings file at a path."""
-    return _validated(parse_yaml(text), str(path), Path(path).absolute().parent)
+    return _checked(parse_yaml(text), str(path), Path(path).absolute().parent)
 
 
-def _validated(
+def _checked(
     source: YamlSource, path: str, folder: Path | None, within: Callable[[Path], bool] | None = None
 ) -> Settings:
-    context = {"folder": folder, "within": within}
+    """The settings of a source without a problem; else an error with all of them."""
     problems = list(source.problems)
     settings = None
     if not problems or source.values is not None:
         values = {} if source.values is None else source.values
-        try:
-            settings = settings_of(values, context)
-            findings = list(plan_checks(settings, files=folder is not None))
-        except ValidationError as error:
-            findings = _findings(error)
-            findings += _of_the_rest(values, findings, context)
+        settings, findings = _read(values, folder, within)
         problems += [
             (source.line(place), located(error, path_of(place)))
             for place, error in findings
@@ -88,9 +80,28 @@ def _validated(
     return settings
 
 
-def settings_of(values: Any, context: Mapping[str, Any] | None = None) -> Settings:
-    """The settings that a file's values make; pydantic's error has what is wrong with them."""
-    return cast(Settings, model_of(Settings).model_validate(values, context=context))
+def _read(
+    values: Any, folder: Path | None, within: Callable[[Path], bool] | None
+) -> tuple[Settings | None, list[Finding]]:
+    """The settings that a file's values make, with what is wrong with them and with their plan."""
+    settings, findings = settings_of(values, folder, within)
+    if not findings:
+        return settings, list(plan_checks(settings, files=folder is not None))
+    rest = _without_wrong(values, findings)
+    if rest is not None:
+        sound, more = settings_of(rest, folder, within)
+        if not more:
+            findings += plan_checks(sound, files=folder is not None)
+    return settings, findings
+
+
+def settings_of(
+    values: Any, folder: Path | None = None, within: Callable[[Path], bool] | None = None
+) -> tuple[Settings, list[Finding]]:
+    """The settings that a file's values make, sound or not, and what is wrong with them."""
+    reading = Reading(folder, within)
+    settings = GroupKind(Settings).read(values, (), reading)
+    return settings, reading.findings
 
 
 def _is_said(place: Place, source: YamlSource) -> bool:
@@ -98,8 +109,11 @@ def _is_said(place: Place, source: YamlSource) -> bool:
     return any(place[: len(broken)] == broken for broken in source.broken)
 
 
-def _of_the_rest(values: Any, findings: list[Finding], context: dict[str, Any]) -> list[Finding]:
-    """What the plan has to say besides, of what is sound without settings that do not exist."""
+def _without_wrong(values: Any, findings: list[Finding]) -> Any:
+    """A copy without unknown settings and wrong endpoints; None if more than those is wrong.
+
+    Of such a copy the plan can be judged, as nothing in it depends on what is left out.
+    """
     rest = copy.deepcopy(values)
     for place, error in findings:
         if error.code == UNKNOWN_SETTING.code:
@@ -107,12 +121,8 @@ def _of_the_rest(values: Any, findings: list[Finding], context: dict[str, Any]) 
         elif len(place) > 1 and place[0] == "endpoints":
             _remove(rest, place[:2])
         else:
-            return []  # which may be why the plan would not hold
-    try:
-        sound = settings_of(rest, context)
-        return list(plan_checks(sound, files=context["folder"] is not None))
-    except ValidationError:
-        return []
+            return None
+    return rest
 
 
 def _remove(values: Any, place: Place) -> None:
@@ -120,13 +130,3 @@ def _remove(values: Any, place: Place) -> None:
         values = values[int(part)] if isinstance(values, list) else values.get(part, {})
     if isinstance(values, dict):
         values.pop(place[-1], None)
-
-
-def _findings(error: ValidationError) -> list[Finding]:
-    findings: list[Finding] = []
-    for detail in error.errors(include_url=False):
-        breach: Any = detail.get("ctx", {}).get("error")
-        if not isinstance(breach, BreachError):
-            raise error  # cannot be: every model turns its findings into one BreachError
-        findings += breach.findings
-    return findings

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, ValidationInfo
-from pydantic.json_schema import WithJsonSchema
-
-from ..errors import ConfigurationError, did_you_mean
+from ..errors import did_you_mean
 from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
 from ..facts import limits
 from ..facts.durations import seconds_of
 from ..facts.homes import Home
 from ..facts.images import known_dlc_account
-from ..facts.limits import INSTANCE_TYPE
-from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
+from ..facts.prices import PRICED_ITEM, Price
 from ..facts.rules import (
     ENDPOINTS_ARE_THE_OWNERS,
     HOSTED_ZONE_IN_OWN_VPC,
@@ -42,74 +38,12 @@ from ..options.rules import (
     STACK_NAME,
     TOPIC_ARN,
     VPC_TWICE,
-    WRONG_KIND,
 )
 from ..options.safeguards import Safeguards
 from ..plan.launched_names import OWN_NAME
-from ..plan.price_file import read_price_file
 from ..plan.published_metrics import METRICS_IN_ALARM
 from .endpoint import EndpointSettings, all_containers, container_id, further_variants
-from .model_base import BreachError, breach
-from .option_models import path_beside
-
-_FILE = "file"
-
-
-def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
-    """The prices of the file, and over them those that are stated here."""
-    if not isinstance(given, Mapping):
-        raise breach(WRONG_KIND, got=given, allowed="a mapping of items to US dollars")
-    prices: dict[str, Price] = {}
-    problems: list[Finding] = []
-    for item, value in given.items():
-        if value is None:
-            continue
-        if item == _FILE:
-            try:
-                prices = {**_listed(str(value), info), **prices}
-            except BreachError as unread:
-                problems += [((item,), error) for _, error in unread.findings]
-        elif isinstance(value, Price):
-            prices[item] = value
-        else:
-            wrong = [
-                *breaches((item,), PRICED_ITEM.check, item),
-                *breaches((item,), PRICE.check, value),
-            ]
-            problems += wrong
-            if not wrong:
-                prices[item] = your_price(value)
-    if problems:
-        raise BreachError(problems)
-    return prices
-
-
-def _listed(file: str, info: ValidationInfo) -> dict[str, Price]:
-    """The prices of a file; none without the settings' folder, as nobody knows where it lies."""
-    if not (info.context or {}).get("folder"):
-        return {}
-    path = path_beside(file, info)
-    try:
-        return read_price_file(path)
-    except ConfigurationError as error:
-        raise BreachError([((), error)]) from None
-
-
-_AMOUNT = {"type": "number", "minimum": 0, "maximum": 100_000}
-
-#: How a file states them: a file of prices is beneath those that stand beside it.
-PRICES = (
-    BeforeValidator(_prices),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "properties": {_FILE: {"type": "string"}, **dict.fromkeys(priced_items(), _AMOUNT)},
-            "patternProperties": {f"^(?:{INSTANCE_TYPE.regex})$": _AMOUNT},
-            "additionalProperties": False,
-        }
-    ),
-)
-
+from .stated_prices import PricesKind
 
 #: What the stack calls its own parts, beside those that carry an endpoint's key.
 NAMES_OF_PARTS = frozenset(
@@ -268,7 +202,7 @@ class Settings(Options):
     prices: Annotated[
         Mapping[str, Price],
         Option(example={"file": "prices-us-east-1.csv", "ml.m5.12xlarge": 1.0}, keys=PRICED_ITEM),
-        *PRICES,
+        PricesKind(),
     ] = field(default_factory=dict)
     """Prices in US dollars; they do not change the stack. file: the file that low-latency prices
     wrote. Your own prices override it, such as an hour of an instance type, or of
