@@ -15,8 +15,10 @@ from typing import Any
 import yaml
 
 from low_latency_endpoint.facts.limit_kinds import digits
-from low_latency_endpoint.options.kinds import GroupKind, Kind, ListKind, MappingKind
-from low_latency_endpoint.options.option import Declared, Options, options_of, parts_of
+from low_latency_endpoint.options.annotations import parts_of
+from low_latency_endpoint.options.compound_kinds import GroupKind, ListKind, MappingKind
+from low_latency_endpoint.options.kind import Kind
+from low_latency_endpoint.options.option import Declared, Options, options_of
 from low_latency_endpoint.settings.schema import settings_json_schema
 from low_latency_endpoint.settings.stack import Settings
 
@@ -144,7 +146,7 @@ def _table(
         kind = group.kinds[key]
         below = [_told_at(f"{path}.{key}{mark}".lstrip(".")) for mark, _ in _groups_in(kind)]
         needed = " (required)" if key in schema.get("required", ()) else ""
-        takes = _takes(_merged(of_option, definitions), definitions, below)
+        takes = _takes(merged(of_option, definitions), definitions, below)
         codes = _codes(kind)
         if option.option is not None and option.option.keys is not None:
             codes.add(option.option.keys.rule.code)
@@ -157,7 +159,7 @@ def _table(
     return "\n".join(rows) + "\n"
 
 
-def _merged(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+def merged(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     """A schema with what its ``$ref`` names."""
     name = schema.get("$ref", "").removeprefix("#/$defs/")
     return {**definitions[name], **schema} if name else schema
@@ -167,7 +169,7 @@ def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]
     """The kind of value in words."""
     if ("oneOf" in schema and "properties" not in schema) or "anyOf" in schema:
         kinds = [
-            _takes(_merged(choice, definitions), definitions, below)
+            _takes(merged(choice, definitions), definitions, below)
             for choice in schema.get("oneOf", schema.get("anyOf", ()))
         ]
         return ", or ".join(kinds)
@@ -180,7 +182,7 @@ def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]
     if kind is None:
         return "any value"
     if kind == "array":
-        item = _merged(schema["items"], definitions)
+        item = merged(schema["items"], definitions)
         return f"list of {_takes(item, definitions, below)}"
     if kind == "object":
         if below:

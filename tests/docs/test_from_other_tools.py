@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.make_settings_tables import merged
 
 import low_latency_endpoint
 from low_latency_endpoint.settings import settings_json_schema
-from low_latency_endpoint.settings.schema import merged
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "from-other-tools.md"
 ROWS = re.findall(r"^\| (.+?) \| (.*) \|$", PAGE.read_text("utf-8"), re.M)

@@ -20,7 +20,8 @@ from low_latency_endpoint.change import revisions
 from low_latency_endpoint.change.file_review import review_files
 from low_latency_endpoint.change.revisions import CommitFiles, Repository, WorkingTree
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.options.option import Options, alternatives, groups_in, options_of
+from low_latency_endpoint.options.annotations import alternatives
+from low_latency_endpoint.options.option import Options, groups_in, options_of
 from low_latency_endpoint.settings import Settings
 from tests.depth import examples
 

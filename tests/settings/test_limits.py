@@ -19,7 +19,8 @@ import yaml
 
 from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
 from low_latency_endpoint.facts.limit_kinds import Limit, Range
-from low_latency_endpoint.options.kinds import DurationKind, GroupKind, Kind, ListKind, MappingKind
+from low_latency_endpoint.options.compound_kinds import GroupKind, ListKind, MappingKind
+from low_latency_endpoint.options.kind import DurationKind, Kind
 from low_latency_endpoint.report.visible import visible
 from low_latency_endpoint.settings import Settings, explain_variants, parse_settings
 from tests.limit_edges import inside, outside

@@ -164,7 +164,9 @@ def test_a_text_names_the_default_that_its_option_has() -> None:
             if each.option is not None and isinstance(each.default, (int, float, timedelta)):
                 named = re.search(r"Default: ([\d.]*\w+)", each.text_in_file)
                 assert named, f'{group.__name__}.{each.name}: say "Default: ...." below the field'
-                stated: Any = duration_of_text(named[1]) if each.lasting else yaml.safe_load(named[1])
+                stated: Any = (
+                    duration_of_text(named[1]) if each.lasting else yaml.safe_load(named[1])
+                )
                 assert stated == each.default, f"{group.__name__}.{each.name}"
 
 

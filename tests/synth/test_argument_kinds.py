@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from enum import Enum
 from functools import cache
@@ -70,14 +70,12 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling import ScalingStep
-from low_latency_endpoint.options.argument_examples import (
-    examples_of,
-    kind_of_annotation,
-    module_of,
-)
+from low_latency_endpoint.options.annotations import LASTING, module_of
+from low_latency_endpoint.options.argument_examples import examples_of, is_options
 from low_latency_endpoint.options.argument_kinds import checked_arguments
+from low_latency_endpoint.options.compound_kinds import kind_of_argument
 from low_latency_endpoint.options.deployment import AllAtOnce
-from low_latency_endpoint.options.option import LASTING, alternatives
+from low_latency_endpoint.options.kind import AnyKind
 from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
 from tests.depth import BY_NIGHT
@@ -608,8 +606,9 @@ def test_an_argument_without_its_name_is_a_coded_error(things, name):
 
 def calls_in(annotation: str, module: str) -> Iterator[str]:
     """Each call that a fix of an argument of this annotation may propose."""
-    kinds = alternatives(kind_of_annotation(annotation, module))
-    for kind in [each for each in kinds if each is not Any]:
+    kind = kind_of_argument(annotation, module)
+    kinds = kind.alternatives or (kind,)
+    for kind in [each for each in kinds if not isinstance(each, AnyKind)]:
         for given in (None, "text", [], object()):
             code = [each for each in examples_of(kind, given) if not each.startswith("a ")]
             yield from re.findall(r"[\w.]+\([^()]*\)", " ".join(code))
@@ -646,10 +645,9 @@ def taken_groups() -> list[type]:
     for _, function, parameter in TRIED:
         owner = inspect.unwrap(function)
         cls = getattr(sys.modules[owner.__module__], owner.__qualname__.partition(".")[0])
-        kinds = alternatives(
-            kind_of_annotation(parameter.annotation, module_of(cls, parameter.name))
-        )
-        found |= dict.fromkeys(kind for kind in kinds if is_dataclass(kind))
+        kind = kind_of_argument(parameter.annotation, module_of(cls, parameter.name))
+        kinds = kind.alternatives or (kind,)
+        found |= dict.fromkeys(part.of for part in kinds if is_options(part))
     return [kind for kind in found if kind.__name__ in low_latency_endpoint.__all__]
 
 
@@ -950,7 +948,8 @@ def test_all_annotations_can_be_read():
         owner = inspect.unwrap(function)
         cls = getattr(sys.modules[owner.__module__], owner.__qualname__.partition(".")[0])
         module = module_of(cls, parameter.name)
-        assert kind_of_annotation(parameter.annotation, module) is not None, name
+        kind = kind_of_argument(parameter.annotation, module)
+        assert kind.words or isinstance(kind, AnyKind), name
 
 
 def test_many_entries_are_refused_in_one_pass():

@@ -17,14 +17,13 @@ from low_latency_endpoint.errors.findings import Finding, finding
 from low_latency_endpoint.errors.frozen import dataclass
 from low_latency_endpoint.facts import limits
 from low_latency_endpoint.facts.limit_kinds import Range
+from low_latency_endpoint.options.annotations import alternatives, parts_of
 from low_latency_endpoint.options.option import (
     Declared,
     Option,
     Options,
-    alternatives,
     groups_in,
     options_of,
-    parts_of,
     read,
 )
 from low_latency_endpoint.options.rules import NEEDS_ANOTHER

@@ -1,181 +1,139 @@
-"""What an argument may be, in words and as code: of errors that say what to pass."""
+"""What to pass for an argument, as code: of errors that say how to mend a call."""
 
 from __future__ import annotations
 
-import builtins
 import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from importlib import import_module
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from types import NoneType
+from typing import Any
 
-from .option import alternatives, evaluated, options_of
+from .annotations import module_of
+from .compound_kinds import ClassKind, ListKind, class_name, kind_of_argument
+from .kind import ChoiceKind, DurationKind, Kind, PathKind
+from .option import options_of
 
 _PACKAGE = __name__.partition(".")[0]
-WORDS = {
-    str: "text",
-    bytes: "bytes",
-    bool: "True or False",
-    int: "a whole number",
-    float: "a finite number",
-    NoneType: "None",
-}
-
-
-def items_of(kind: Any) -> tuple[Any, ...]:
-    """What a list holds; nothing for what is no list."""
-    origin = get_origin(kind)
-    is_list = isinstance(origin, type) and issubclass(origin, Sequence)
-    return get_args(kind) if is_list else ()
-
-
-def ready_made(kind: Any) -> dict[str, str]:
-    """Values that have names, in capitals, and how each is written."""
-    if get_origin(kind) is Literal:
-        return {str(arg).upper(): repr(arg) for arg in get_args(kind)}
-    members = vars(kind) if isinstance(kind, type) else {}
-    return {
-        name: f"{name_of(kind)}.{name}" for name, member in members.items() if type(member) is kind
-    }
-
-
-_INTERFACES: dict[str, tuple[str, ...]] = {  # those of several classes, none of which has the name
+_OF_SEVERAL_CLASSES: dict[str, tuple[str, ...]] = {  # none of which has the interface's name
     "IAlarmAction": ("aws_cloudwatch_actions.SnsAction(topic)", "AlarmTopic(...).action"),
     "IConnectable": ("aws_ec2.SecurityGroup(...)", "aws_lambda.Function(...)"),
     "IGrantable": ("aws_iam.Role(...)", "aws_lambda.Function(...)"),
 }
-_INTERFACES |= {  # what has no constructor
-    "Duration": ("Duration.seconds(60)",),
+_WITHOUT_CONSTRUCTOR = {
     "Platform": ("aws_ecr_assets.Platform.LINUX_AMD64",),
     "Schedule": ("aws_applicationautoscaling.Schedule.cron(...)",),
     "Size": ("aws_cdk.Size.gibibytes(16)",),
 }
+_STATED = _OF_SEVERAL_CLASSES | _WITHOUT_CONSTRUCTOR
 
 
-def examples_of(kind: Any, given: Any) -> Sequence[str]:
+def examples_of(kind: Kind, given: Any) -> Sequence[str]:
     """Values of the kind, as the docstring of its class or the given text suggests."""
-    if items := items_of(kind):
-        written = [example for example in examples_of(items[0], given) if example.endswith(")")]
-        return [f"[{each}]" for each in written] or [in_words(kind)]
-    if not isinstance(kind, type) or kind in WORDS:
-        return [in_words(kind)] if kind is not NoneType else []
-    name = kind.__name__
-    if name in _INTERFACES or (made := ready_made(kind)):
-        return _INTERFACES.get(name) or list(made.values())
-    if plain := getattr(kind, "plain_value", ""):
-        return [f"{name}({plain}={_example_of(kind, plain, given)})"]
+    if isinstance(kind, ListKind):
+        items = [example for example in examples_of(kind.item, given) if example.endswith(")")]
+        return [f"[{item}]" for item in items] or [kind.words]
+    if isinstance(kind, DurationKind):
+        return ["Duration.seconds(60)"]
+    if isinstance(kind, PathKind):
+        return ["Path(...)"]
+    if not isinstance(kind, ClassKind) or kind.of is bytes:
+        return [kind.words]
+    return [] if kind.of is NoneType else _examples_of_class(kind, given)
+
+
+def _examples_of_class(kind: ClassKind, given: Any) -> Sequence[str]:
+    """Objects of the class: ready-made ones, or calls that make one."""
+    of: Any = kind.of
+    name = of.__name__
+    stated = _STATED.get(name) or tuple(ready_made(kind).values())
+    if stated:
+        return stated
+    if plain := getattr(of, "plain_value", ""):
+        return [f"{name}({plain}={_example_of(of, plain, given)})"]
     call = rf"\b{name}(?:\.(?!none\b)\w+)?\((?:[^()\n]|\([^()\n]*\))*\)"
-    if is_dataclass(kind) and (shown := re.search(call, kind.__doc__ or "")):
+    if is_dataclass(of) and (shown := re.search(call, of.__doc__ or "")):
         return [shown[0]]
-    if is_ours(kind) and (calls := _calls(kind, given)):
+    if is_ours(of) and (calls := _calls(of, given)):
         return calls
-    home = sys.modules[_PACKAGE if is_ours(kind) else kind.__module__]
-    kind = getattr(home, name.removeprefix("I"), kind)
-    by = "arn" if str(given).startswith("arn:") else "name|id|lookup"
-    makers = [each for each in dir(kind) if re.fullmatch(rf"from_(\w+_)?({by})", each)]
-    made_by = makers if isinstance(given, str) and not is_ours(kind) else []
-    return [f"{name_of(kind)}.{each}(...)" for each in made_by] or [f"{name_of(kind)}(...)"]
+    return _factories(of, given)
+
+
+def _factories(of: Any, given: Any) -> Sequence[str]:
+    """Calls of a class's methods ``from_...`` that take such a text, else of its constructor."""
+    home = sys.modules[_PACKAGE if is_ours(of) else of.__module__]
+    of = getattr(home, of.__name__.removeprefix("I"), of)
+    name = class_name(of)
+    if isinstance(given, str) and not is_ours(of):
+        by = "arn" if given.startswith("arn:") else "name|id|lookup"
+        methods = [method for method in dir(of) if re.fullmatch(rf"from_(\w+_)?({by})", method)]
+        if methods:
+            return [f"{name}.{method}(...)" for method in methods]
+    return [f"{name}(...)"]
 
 
 def _example_of(group: Any, option: str, given: Any) -> str:
     """A value of a group's option: its own example, or one of its kind."""
-    annotation = next(field.type for field in fields(group) if field.name == option)
     for declared in options_of(group):
         if declared.name == option and declared.option is not None and declared.option.example:
             return json.dumps(declared.option.example)  # as Python has it, in double quotes
-    kind = kind_of_annotation(annotation, module_of(group, option))
-    return examples_of(alternatives(kind)[0], given)[0]
+    kind = kind_of_field(group, option)
+    first = (kind.alternatives or (kind,))[0]
+    return examples_of(first, given)[0]
 
 
-def _calls(kind: type, given: Any) -> Sequence[str]:
+def _calls(of: Any, given: Any) -> Sequence[str]:
     """How a class of ours is made: by what its constructor needs, else by its factories."""
-    if is_dataclass(kind):
-        needed = [
-            f"{field.name}=..."
-            for field in fields(kind)
-            if field.init and field.default is MISSING and field.default_factory is MISSING
-        ]
-        return [f"{kind.__name__}({', '.join(needed)})"] if needed else []
-    if not inspect.isabstract(kind):
+    name = of.__name__
+    if is_dataclass(of):
+        needed = [f"{field}=..." for field in needed_fields(of)]
+        return [f"{name}({', '.join(needed)})"] if needed else []
+    if not inspect.isabstract(of):
         return []
-    factories = {
-        name: member.__func__.__annotations__
-        for name, member in vars(kind).items()
-        if isinstance(member, (classmethod, staticmethod)) and not name.startswith("_")
-    }
-    of_text = [
-        name
-        for name, annotations in factories.items()
-        if [each for each in annotations.values() if each != kind.__name__] == ["str"]
+    of_text: list[str] = []
+    factories: list[str] = []
+    for method, member in vars(of).items():
+        if isinstance(member, (classmethod, staticmethod)) and not method.startswith("_"):
+            factories.append(f"{name}.{method}(...)")
+            annotations = member.__func__.__annotations__.values()
+            if [text for text in annotations if text != name] == ["str"]:
+                of_text.append(f'{name}.{method}("...")')
+    return of_text if isinstance(given, str) and of_text else factories
+
+
+def ready_made(kind: Kind) -> dict[str, str]:
+    """Values that have names, in capitals, and how each is written."""
+    if isinstance(kind, ChoiceKind):
+        return {str(choice).upper(): repr(choice) for choice in kind.choices}
+    if not isinstance(kind, ClassKind):
+        return {}
+    members = vars(kind.of)
+    names = [name for name, member in members.items() if type(member) is kind.of]
+    return {name: f"{class_name(kind.of)}.{name}" for name in names}
+
+
+def needed_fields(of: Any) -> list[str]:
+    """The fields of a dataclass that have no default."""
+    return [
+        field.name
+        for field in fields(of)
+        if field.init and field.default is MISSING and field.default_factory is MISSING
     ]
-    if isinstance(given, str) and of_text:
-        return [f'{kind.__name__}.{name}("...")' for name in of_text]
-    return [f"{kind.__name__}.{name}(...)" for name in factories]
 
 
-def is_ours(kind: type) -> bool:
-    return kind.__module__.startswith(_PACKAGE)
+def kind_of_field(of: Any, name: str) -> Kind:
+    """The kind of a field of a dataclass."""
+    [annotation] = [field.type for field in fields(of) if field.name == name]
+    return kind_of_argument(annotation, module_of(of, name))
 
 
-def name_of(kind: type) -> str:
-    """With its module where that is one of CDK's."""
-    module = kind.__module__.rpartition(".")[2]
-    return f"{module}.{kind.__name__}" if module.startswith("aws_") else kind.__name__
+def is_options(kind: Kind) -> bool:
+    """Whether a kind is a class of options: a dataclass."""
+    return isinstance(kind, ClassKind) and is_dataclass(kind.of)
 
 
-def in_words(kind: Any) -> str:
-    if kind in WORDS:
-        return WORDS[kind]
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return " or ".join(dict.fromkeys(map(in_words, parts)))
-    if origin is Literal:
-        return " or ".join(map(repr, parts))
-    if origin is Callable:
-        return "a function"
-    if origin is not None and issubclass(origin, Mapping):
-        return f"a mapping of {in_words(parts[0])} to {in_words(parts[1])}"
-    if origin is not None:
-        return f"a {'tuple' if origin is tuple else 'list'} of {in_words(parts[0])}, even for one"
-    name = name_of(kind)
-    return f"{name}(...)" if is_dataclass(kind) or is_duration_kind(kind) else name
-
-
-def is_duration_kind(kind: Any) -> bool:
-    return getattr(kind, "__jsii_type__", "") == "aws-cdk-lib.Duration"
-
-
-def kind_of_annotation(annotation: Any, module: str) -> Any:
-    if not isinstance(annotation, str):
-        return annotation
-    kind = evaluated(annotation, _AnnotationNames(vars(sys.modules[module])))
-    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
-
-
-class _AnnotationNames(dict[str, Any]):
-    """A module's names, and those that it imports for type checkers alone, loaded when needed."""
-
-    def __missing__(self, name: str) -> Any:
-        if hasattr(builtins, name):
-            return getattr(builtins, name)
-        package = import_module(_PACKAGE)
-        if name in package.__all__:
-            return getattr(package, name)
-        if name.endswith("Settings"):
-            return getattr(import_module(f"{package.__name__}.settings"), name)
-        if name == "Construct":
-            return import_module("constructs").Construct
-        return import_module(f"aws_cdk.aws_{name.removesuffix('_')}")
-
-
-def module_of(cls: type, name: str) -> str:
-    """Where the annotation was written: a dataclass has its inherited fields' from elsewhere."""
-    if is_dataclass(cls):
-        for each in cls.__mro__:
-            if name in inspect.get_annotations(each):
-                return each.__module__
-    return cls.__module__
+def is_ours(of: type) -> bool:
+    """Whether a class is the library's own."""
+    return of.__module__.startswith(_PACKAGE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import contextlib
 import inspect
 import sys
@@ -13,8 +12,7 @@ from datetime import timedelta
 from functools import cache
 from inspect import cleandoc, get_annotations
 from itertools import pairwise
-from types import UnionType
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin
 
 from ..errors import BrokenRule, LowLatencyEndpointError
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
@@ -22,21 +20,8 @@ from ..facts.durations import DURATION, in_unit_of, is_duration, is_unresolved, 
 from ..facts.limit_kinds import Limit, check_known
 from ..facts.paths import check_below
 from ..facts.token_values import is_token
+from .annotations import Lasting, alternatives, evaluated, module_of, parts_of
 from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER
-
-
-class _AnyDuration(type):
-    __jsii_type__ = "aws-cdk-lib.Duration"
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        return is_duration(value)
-
-
-LASTING = "Duration | timedelta | str"
-"""How a signature says that it takes a duration: editors show an alias by its name alone."""
-
-Lasting: Any = _AnyDuration("Duration", (), {})
-"""The kind of all three: a CDK ``Duration``, a ``timedelta``, or a text such as ``200ms``."""
 
 
 class Option(NamedTuple):
@@ -373,7 +358,8 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
     options = []
     own = [name for each in (group, *_leading(group)) for name in get_annotations(each)]
     for each in sorted(fields(group), key=lambda field: field.name not in own):
-        kind, option = _kind_of(group, each.name), None
+        home = module_of(group, each.name)
+        kind, option = evaluated(_annotation(group, each.name), home), None
         notes: list[Any] = []
         if get_origin(kind) is Annotated:
             kind, *notes = get_args(kind)
@@ -390,6 +376,15 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
             )
         )
     return tuple(options)
+
+
+def _annotation(group: type, name: str) -> Any:
+    """The annotation of a field, in the class or in one that it extends."""
+    return next(
+        annotations[name]
+        for annotations in map(get_annotations, group.__mro__)
+        if name in annotations
+    )
 
 
 def _leading(group: Any) -> list[type[Options]]:
@@ -442,48 +437,3 @@ def first_paragraph(text: str) -> str:
 def groups_in(kind: Any) -> list[type[Options]]:
     """The groups of options of which a kind is made."""
     return [part for part in parts_of(kind) if isinstance(part, type) and issubclass(part, Options)]
-
-
-def alternatives(kind: Any) -> tuple[Any, ...]:
-    """The kinds of a union; of any other kind itself."""
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-
-
-def parts_of(kind: Any) -> list[Any]:
-    """A kind, and all of which it is made."""
-    return [kind, *(below for part in get_args(kind) for below in parts_of(part))]
-
-
-def _kind_of(group: type, name: str) -> Any:
-    """The annotation of a field, with CDK's names unresolved: no settings file needs them."""
-    home = next(each for each in group.__mro__ if name in get_annotations(each))
-    written = get_annotations(home)[name]
-    if not isinstance(written, str):
-        return written
-    return evaluated(written, _Names(vars(sys.modules[home.__module__])))
-
-
-def evaluated(annotation: str, names: dict[str, Any]) -> Any:
-    """What an annotation says, with one kind for a duration's three."""
-    names["Lasting"] = Lasting
-    return eval(annotation.replace(LASTING, "Lasting"), {}, names)
-
-
-class _OfCdk(type):
-    """Stands for a class of CDK's, which nobody has loaded."""
-
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return cls
-
-
-class _CdkClass(metaclass=_OfCdk):
-    pass
-
-
-class _Names(dict[str, Any]):
-    def __missing__(self, name: str) -> Any:
-        if name.startswith("__"):  # which a debugger and pytest look for in every frame
-            raise KeyError(name)
-        return getattr(builtins, name, _CdkClass)

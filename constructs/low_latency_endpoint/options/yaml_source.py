@@ -36,6 +36,7 @@ from .rules import (
     UNREADABLE,
     UNUSUAL_YAML,
 )
+from .written_numbers import WrittenFloat, WrittenInt
 
 MOST_BYTES = 1_000_000
 """Of a file: reading YAML takes seconds for each megabyte, of comments too."""
@@ -59,18 +60,6 @@ _BOOLEANS = {
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-
-
-class WrittenInt(int):
-    """A whole number that remembers how it was written."""
-
-    written: str
-
-
-class WrittenFloat(float):
-    """A number that remembers how it was written."""
-
-    written: str
 
 
 @dataclass

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..errors import SettingsError
 from ..errors.findings import Finding, Place, located, path_of
-from ..options.kinds import GroupKind, Reading
+from ..options.compound_kinds import GroupKind
+from ..options.kind import FileReading
 from ..options.rules import UNKNOWN_SETTING
 from ..options.yaml_source import YamlSource, parse_yaml, read_yaml
 from .plan_checks import plan_checks
@@ -99,7 +100,7 @@ def settings_of(
     values: Any, folder: Path | None = None, within: Callable[[Path], bool] | None = None
 ) -> tuple[Settings, list[Finding]]:
     """The settings that a file's values make, sound or not, and what is wrong with them."""
-    reading = Reading(folder, within)
+    reading = FileReading(folder, within)
     settings = GroupKind(Settings).read(values, (), reading)
     return settings, reading.findings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..options.kinds import GroupKind, all_kinds
+from ..options.compound_kinds import GroupKind, all_kinds
 from .stack import Settings
 
 

@@ -9,7 +9,8 @@ from ..errors import ConfigurationError
 from ..errors.findings import Place
 from ..facts.limits import INSTANCE_TYPE
 from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
-from ..options.kinds import WRONG, MappingKind, NumberKind, Reading, Schema, TextKind, Wrong
+from ..options.compound_kinds import MappingKind
+from ..options.kind import WRONG, FileReading, NumberKind, Schema, TextKind, Wrong
 from ..options.rules import WRONG_KIND
 from ..plan.price_file import read_price_file
 
@@ -23,7 +24,7 @@ class PricesKind(MappingKind):
     def __init__(self) -> None:
         super().__init__(TextKind(PRICED_ITEM), NumberKind(whole=False, limit=PRICE))
 
-    def read(self, value: Any, place: Place, reading: Reading) -> Any:
+    def read(self, value: Any, place: Place, reading: FileReading) -> Any:
         if not isinstance(value, Mapping):
             allowed = "a mapping of items to US dollars"
             return reading.refuse(WRONG_KIND, place, got=value, allowed=allowed)
@@ -53,7 +54,7 @@ class PricesKind(MappingKind):
         }
 
 
-def _listed(file: str, place: Place, reading: Reading) -> dict[str, Price]:
+def _listed(file: str, place: Place, reading: FileReading) -> dict[str, Price]:
     """The prices of a file; none without the settings' folder, as nobody knows where it lies."""
     if not reading.folder:
         return {}
