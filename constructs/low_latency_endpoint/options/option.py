@@ -1,4 +1,4 @@
-"""What an option says of itself, what a change of it does, and what follows for all options alike."""
+"""What an option says of itself, and what follows for all groups of options alike."""
 
 from __future__ import annotations
 
@@ -103,7 +103,11 @@ class Options:
     plain_value: ClassVar[str] = ""  # the option that is meant where a plain value stands instead
     leads: ClassVar[bool] = False  # whether a group that extends it lists its own options later
     left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required option
-    _sound_part_of: ClassVar[type[Options] | None] = None
+    _group: ClassVar[type[Options]]  # the class that declares the options
+
+    def __init_subclass__(cls) -> None:
+        if "_group" not in vars(cls):
+            cls._group = cls
 
     def __post_init__(self) -> None:
         self._settle()
@@ -112,28 +116,11 @@ class Options:
 
     def _findings(self) -> Iterator[Finding]:
         """Each limit and rule that does not hold, with the place of the value."""
-        group = self._sound_part_of or type(self)
-        for each in options_of(group):
-            option = each.option
-            if option is None:
-                continue
-            if not (option.limit or option.keys or option.entries or option.below):
-                continue
-            value = _read(self, each.name)
-            if value is Unsound or value is each.default:
-                continue
-            if option.entries:
-                yield from breaches((each.name,), option.entries.check, len(value))
-            if option.below and isinstance(value, str):
-                yield from breaches((each.name,), check_below, value)
-            if option.keys:
-                for key in value:
-                    yield from breaches(
-                        (each.name, key), _check, Option(option.keys, known=option.known), key
-                    )
-            for place, leaf in _leaves((each.name,), value) if option.limit else ():
-                yield from breaches(place, _check, option, leaf)
-        for name in _rules_of(group):  # type: ignore[arg-type]
+        for option in options_of(self._group):
+            value = _read(self, option.name)
+            if value is not Unsound and value is not option.default:
+                yield from _breaches(option, value)
+        for name in _rules_of(self._group):  # type: ignore[arg-type]
             with contextlib.suppress(Unsound):
                 yield from self._found_by(name)
 
@@ -201,7 +188,7 @@ class Options:
 
     def _settle(self) -> None:
         """Durations are ``timedelta``, lists tuples, and 3.0 is 3."""
-        for option in options_of(self._sound_part_of or type(self)):
+        for option in options_of(self._group):
             value = _read(self, option.name)
             if value is Unsound:
                 continue
@@ -230,17 +217,19 @@ def read(
 
     Of the names in ``wrong`` the file has no value that holds.
     """
-    kind: Any = group
-    if wrong:
-        unsound = dict.fromkeys(wrong, _unsound)
-        kind = type(group.__name__, (group,), {**unsound, "_sound_part_of": group})
-    options = object.__new__(kind)
+    options = object.__new__(_part_of(group, wrong) if wrong else group)
     for option in options_of(group):
         if option.name not in wrong:
             object.__setattr__(options, option.name, values.get(option.name, option.default))
     options._settle()
     object.__setattr__(options, "_stated", {*values, *wrong})
     return options, list(options._findings())
+
+
+def _part_of(group: type[_Group], wrong: Iterable[str]) -> type[_Group]:
+    """A class like the group, whose objects raise ``Unsound`` for an option that is wrong."""
+    unsound = dict.fromkeys(wrong, _unsound)
+    return type(group.__name__, (group,), {**unsound, "_group": group})
 
 
 def _read(options: Options, name: str) -> Any:
@@ -283,7 +272,24 @@ def _rules_of(group: type[Options]) -> list[str]:
     return [name for name in dir(group) if name.startswith("_rules")]
 
 
+def _breaches(declared: Declared, value: Any) -> Iterator[Finding]:
+    """The limits of an option that its value does not keep."""
+    option, place = declared.option or Option(), (declared.name,)
+    if option.entries:
+        yield from breaches(place, option.entries.check, len(value))
+    if option.below and isinstance(value, str):
+        yield from breaches(place, check_below, value)
+    if option.keys:
+        of_keys = Option(option.keys, known=option.known)
+        for key in value:
+            yield from breaches((*place, key), _check, of_keys, key)
+    if option.limit:
+        for below, leaf in _leaves(place, value):
+            yield from breaches(below, _check, option, leaf)
+
+
 def _check(option: Option, value: Any) -> None:
+    """Raise the error of the option's limit, unless CloudFormation or CDK fill the value in."""
     limit: Any = option.limit
     if isinstance(value, timedelta):
         limit.check(in_unit_of(limit, value))
@@ -331,7 +337,7 @@ def _leaves(place: Place, value: Any) -> Iterator[tuple[Place, Any]]:
 
 def with_a_home(options: Options, place: Place = ()) -> Iterator[tuple[Place, str]]:
     """Each ARN and image in options and the groups below them, with its place in a file."""
-    for each in options_of(options._sound_part_of or type(options)):
+    for each in options_of(options._group):
         if each.option is None:
             continue
         at_home = getattr(each.option.limit, "has_home", False)
