@@ -31,13 +31,15 @@ def watched(scenario: Scenario, seconds: float = SECONDS, window: float | None =
 
     def looked_at() -> None:
         act()
-        places = [*world.serving, *world.starting, *world.hanging, *world.draining, *world.lost]
-        assert len(places) == len(set(places)), "one place, one instance"
+        for place, instance in world.fleet.items():
+            assert instance.place == place
+            assert 0 <= instance.zone < scenario.zones
         assert 0 <= control.desired <= most
         assert len(world.serving) <= most
         deploying = control.updating and scenario.deployment
-        assert len(world.serving) + len(world.starting) <= (2 if deploying else 1) * most
-        assert 0 <= control.launched <= 2 * most + len(world.draining)
+        starting = len(world.in_phase("starting"))
+        assert len(world.serving) + starting <= (2 if deploying else 1) * most
+        assert 0 <= control.launched <= 2 * most + len(world.in_phase("draining"))
 
     control.act = looked_at  # type: ignore[method-assign]
     run.found = run.run()  # type: ignore[attr-defined]
@@ -47,9 +49,13 @@ def watched(scenario: Scenario, seconds: float = SECONDS, window: float | None =
 def ends_whole(run: _Run) -> None:
     world, control = run.world, run.control
     assert not control.updating
-    assert (len(world.serving), world.starting, world.hanging) == (control.desired, [], [])
+    assert len(world.serving) == control.desired
+    assert len(world.in_phase("serving")) == control.desired  # none that is dead
+    assert world.in_phase("starting") == []
     # Old instances with a queue too long for the time left are still at it, and paid for.
-    finishing = [k for k in world.draining if world.in_flight(k)]
+    finishing = [
+        instance for instance in world.in_phase("draining") if world.has_requests(instance)
+    ]
     assert control.launched == control.desired + len(finishing)
 
 
@@ -147,7 +153,7 @@ def test_instances_that_start_in_a_lost_zone_die_too() -> None:
     )
     lines = run.found.timeline  # type: ignore[attr-defined]
     assert [line.serving for line in lines[5:12]] == [2, 1, 1, 4, 4, 4, 8]
-    assert {run.world.zone[k] for k in run.world.serving} == {1}
+    assert {instance.zone for instance in run.world.serving} == {1}
 
 
 def test_scaling_in_gives_up_replacements_first() -> None:

@@ -20,7 +20,7 @@ from low_latency_endpoint.plan.traffic_shapes import Shape, shape
 from low_latency_endpoint.settings import parse_settings, plan_endpoint
 from low_latency_endpoint.simulate import simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
-from low_latency_endpoint.simulate.fleet_control import FleetControl
+from low_latency_endpoint.simulate.auto_scaling import AutoScaling
 from tests.depth import examples
 
 DAY = 1440  # minutes
@@ -127,15 +127,15 @@ def test_the_fleet_stays_within_the_range_that_stands(
 ) -> None:
     """Within five minutes, the longest update of the endpoint that a new range waits for."""
     desired: list[int] = []
-    original = FleetControl._end_of_period
+    original = AutoScaling._end_of_period
 
-    def recorded(fleet: FleetControl) -> None:
-        desired.append(fleet.desired)
-        original(fleet)
+    def recorded(scaling: AutoScaling) -> None:
+        desired.append(scaling.control.desired)
+        original(scaling)
 
     scenario = model_of(text_of(schedule)).over_time(traffic)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FleetControl, "_end_of_period", recorded)
+        patch.setattr(AutoScaling, "_end_of_period", recorded)
         simulate(scenario, seconds=traffic.seconds, replications=2)
     minutes = int(traffic.seconds / 60)
     ranges = naive_ranges(schedule)[:minutes]

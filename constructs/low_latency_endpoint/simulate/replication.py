@@ -9,9 +9,12 @@ from typing import Any
 
 from ..errors.impossible import falling, mean_out_of_percentiles, out_of_range, refuse
 from . import core, kernels
+from .auto_scaling import AutoScaling
 from .compilation import Loops
+from .deployment import FleetReplacement
 from .estimates import IMPOSSIBLE
 from .fleet_control import FleetControl
+from .outage import FleetOutage
 from .scenario import Scenario
 from .traffic import ArrivalTrace
 from .world import Workload, World
@@ -224,12 +227,23 @@ class _Run:
         self.world = World(scenario, loops, places_needed(scenario), length.block)
         self.workload = Workload(scenario, self.world, seed, number)
         self.control = FleetControl(scenario, self.world, self.workload)
+        self._begin_changes()
         self.counter = Counter(loops, scenario.latency_target)
         self.window_begin = 0.0
         self.failed_before = 0
         self.drawn = [0.0, 0.0]  # sums of the service times and gaps of those that arrived
         self.added = 0  # up to which request of the block they are added
         self._start_counting()
+
+    def _begin_changes(self) -> None:
+        """Put on the agenda what changes the fleet; of two changes at one time, in this order."""
+        scenario, control = self.scenario, self.control
+        if scenario.scaling:
+            AutoScaling(scenario.scaling, control).begin()
+        if scenario.deployment:
+            FleetReplacement(scenario.deployment, control).begin()
+        for outage in scenario.faults:
+            FleetOutage(outage, control).begin()
 
     def run(self) -> Replication:
         length = self.length

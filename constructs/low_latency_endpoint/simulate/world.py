@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from . import core, kernels
 from .compilation import Loops
@@ -13,9 +14,32 @@ from .scenario import Scenario
 from .service_laws import Constant, Exponential, LawParameters
 from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop
 
+Phase = Literal["starting", "serving", "draining"]
+
+
+@dataclass(eq=False, slots=True)
+class Instance:
+    """One instance of the endpoint, from its launch until it is gone.
+
+    A dead instance keeps its phase until the failure is noticed: the router goes on sending requests
+    to one that serves, and the requests of one that drains hang.
+    """
+
+    place: int  # its index in the arrays of the event loop
+    zone: int
+    ready_at: float  # seconds; when it can serve
+    old: bool  # of the fleet that a deployment replaces
+    phase: Phase = "starting"
+    dead: bool = False
+    kept: bool = False  # paid for without traffic until the endpoint's update ends
+
 
 class World:
-    """One endpoint while it is simulated: numbered places of instances, numbered jobs in flight."""
+    """One endpoint while it is simulated: its instances and the requests in flight.
+
+    The event loop works on arrays. Each instance has a place in them, and each request in flight has
+    a number, its *job*.
+    """
 
     def __init__(self, scenario: Scenario, loops: Loops, places: int, block: int) -> None:
         self.scenario, self.loops = scenario, loops
@@ -42,7 +66,6 @@ class World:
             self.state[at] = value
 
         self.requests = core.Requests(*(same_float(0.0, block) for _ in range(3)))
-        self.zone = [k % scenario.zones for k in range(places)]
         self.router = core.Router(
             order=same_whole(0, places),
             place=same_whole(-1, places),
@@ -73,11 +96,11 @@ class World:
         self.ends = core.Heap(same_float(core.NEVER, 2 * leaves), wholes(instances))
         self.pauses = core.Heap(same_float(0.0, users + 1), same_whole(0, users + 1))
         self.results = core.Results(same_float(0.0, block), same_float(0.0, block))
-        self.serving: list[int] = []
-        self.starting: list[int] = []
-        self.hanging: list[int] = []  # dead, and the router does not know
-        self.draining: list[int] = []
-        self.lost: list[int] = []  # dead while they drained
+        #: By place. Of the instances in one phase, those that entered it first come first.
+        self.fleet: dict[int, Instance] = {}
+        self._zones = [
+            place % scenario.zones for place in range(places)
+        ]  # of the last instance there
         self.failed = 0
         self.failed_time = 0.0
 
@@ -110,85 +133,80 @@ class World:
 
     # --- instances come and go -----------------------------------------------------------------
 
-    def free_places(self, zones: Iterable[int], besides: Iterable[int] = ()) -> list[int]:
-        """A free place for an instance in each of the zones; none of ``besides``."""
-        self.draining = [k for k in self.draining if self.in_flight(k)]
-        taken = {*self.serving, *self.starting, *self.hanging, *self.draining, *self.lost, *besides}
-        free: dict[int, list[int]] = {zone: [] for zone in range(self.scenario.zones)}
-        for k in reversed(range(self.places)):
-            if k not in taken:
-                free[self.zone[k]].append(k)
-        free_places = []
+    def in_phase(self, phase: Phase) -> list[Instance]:
+        """Instances in a phase, dead ones included, in the order in which they entered it."""
+        return [instance for instance in self.fleet.values() if instance.phase == phase]
+
+    @property
+    def serving(self) -> list[Instance]:
+        """Instances that answer requests."""
+        return [instance for instance in self.in_phase("serving") if not instance.dead]
+
+    def launch(
+        self, zones: Sequence[int], ready_at: float = 0.0, *, old: bool = False
+    ) -> list[Instance]:
+        """Start an instance in each of the zones; it serves from :meth:`join` on."""
+        free: list[list[int]] = [[] for _ in range(self.scenario.zones)]
+        for place in reversed(range(self.places)):
+            if place not in self.fleet:
+                free[self._zones[place]].append(place)
+        launched = []
         for zone in zones:
-            k = (free[zone] or max(free.values(), key=len)).pop()
-            self.zone[k] = zone  # a place has the zone of what stands in it
-            free_places.append(k)
-        return free_places
+            place = (free[zone] or max(free, key=len)).pop()
+            self._zones[place] = zone
+            self.instances.room[place] = self.scenario.concurrency
+            self.instances.progress[place] = 0.0
+            self.instances.updated[place] = self.now
+            self.fleet[place] = Instance(place, zone, ready_at, old)
+            launched.append(self.fleet[place])
+        return launched
 
-    def in_flight(self, k: int) -> int:
-        """Whether an instance has requests at work or in line."""
-        return int(self.instances.running[k]) + int(self.instances.line_head[k] >= 0)
-
-    def outstanding(self, k: int, most: int) -> int:
-        """Requests at an instance, at work or in line; counted up to ``most``."""
-        found, job = int(self.instances.running[k]), int(self.instances.line_head[k])
-        while job >= 0 and found < most:
-            found, job = found + 1, int(self.jobs.next[job])
-        return found
-
-    def start(self, k: int) -> None:
-        """Launch an instance; it serves from :meth:`join` on."""
-        self.starting.append(k)
-        self.instances.room[k] = self.scenario.concurrency
-        self.instances.progress[k] = 0.0
-        self.instances.updated[k] = self.now
-
-    def join(self, places: list[int]) -> None:
-        """Instances begin to serve."""
-        for k in places:
-            self.starting.remove(k)
-            self.serving.append(k)
+    def join(self, instances: Sequence[Instance]) -> None:
+        """Let instances serve."""
+        for instance in instances:
+            self._enter(instance, "serving")
         self.regroup()
 
-    def cancel(self, places: list[int]) -> None:
-        """Instances that were starting will not serve."""
-        for k in places:
-            self.starting.remove(k)
-
-    def leave(self, places: list[int]) -> None:
-        """Instances get no more requests, and finish those they have."""
-        for k in places:
-            self.serving.remove(k)
-            self.draining.append(k)
+    def leave(self, instances: Sequence[Instance], *, kept: bool) -> None:
+        """Take the traffic from instances. They finish the requests that they have."""
+        for instance in instances:
+            self._enter(instance, "draining")
+            instance.kept = kept
         self.regroup()
 
-    def hang(self, places: list[int]) -> None:
-        """Instances die, and the router does not know yet: requests there wait for nothing."""
-        for k in places:
-            if k in self.serving:
-                self.serving.remove(k)
-                self.hanging.append(k)
-            else:
-                self.draining.remove(k)
-                self.lost.append(k)
+    def _enter(self, instance: Instance, phase: Phase) -> None:
+        instance.phase = phase
+        self.fleet[instance.place] = self.fleet.pop(instance.place)  # the last of its phase
+
+    def remove(self, instances: Sequence[Instance]) -> None:
+        """Forget instances that have no requests."""
+        for instance in instances:
+            del self.fleet[instance.place]
+
+    def kill(self, instances: Sequence[Instance]) -> None:
+        """Let instances die. Their requests hang, and the router does not know yet."""
+        for instance in instances:
+            instance.dead = True
+            k = instance.place
             self.instances.room[k] = 0
             self.state[core.AT_WORK] -= int(self.instances.running[k])
             core.set_end(self.ends, self.state[core.LEAVES] + k, core.NEVER)
 
-    def fail(self, places: list[int]) -> None:
-        """The router learns of dead instances: the requests there fail."""
+    def notice(self, instances: Sequence[Instance]) -> None:
+        """Tell the router of dead instances: their requests fail, and they are gone."""
         slots = self.scenario.concurrency
-        for k in places:
-            (self.hanging if k in self.hanging else self.lost).remove(k)
-            jobs = [int(self.marks.item[k * slots + at]) for at in range(self.instances.running[k])]
+        for instance in instances:
+            k = instance.place
+            for at in range(self.instances.running[k]):
+                self._fail_job(int(self.marks.item[k * slots + at]), k)
             j = int(self.instances.line_head[k])
             while j >= 0:
-                jobs.append(j)
-                j = int(self.jobs.next[j])
-            for j in jobs:
+                following = int(self.jobs.next[j])
                 self._fail_job(j, k)
+                j = following
             self.instances.running[k] = 0
             self.instances.line_head[k] = -1
+        self.remove(instances)
         self.regroup()
 
     def _fail_job(self, j: int, k: int) -> None:
@@ -203,11 +221,31 @@ class World:
         self.jobs.next[j] = self.state[core.FREE_JOB]
         self.state[core.FREE_JOB] = j
 
+    # --- requests of an instance ---------------------------------------------------------------
+
+    def has_requests(self, instance: Instance) -> bool:
+        """Whether an instance has requests at work or in line."""
+        k = instance.place
+        return self.instances.running[k] > 0 or self.instances.line_head[k] >= 0
+
+    def outstanding(self, instance: Instance, most: int) -> int:
+        """Requests at an instance, at work or in line; counted up to ``most``."""
+        requests = int(self.instances.running[instance.place])
+        job = int(self.instances.line_head[instance.place])
+        while job >= 0 and requests < most:
+            requests += 1
+            job = int(self.jobs.next[job])
+        return requests
+
+    def last_change(self, instance: Instance) -> float:
+        """The time at which a request of an instance last began or ended, in seconds."""
+        return float(self.instances.updated[instance.place])
+
     # --- how the router sees them --------------------------------------------------------------
 
     def regroup(self) -> None:
-        """Tell the router which instances serve."""
-        known = sorted([*self.serving, *self.hanging])
+        """Tell the router which instances serve. It does not know which of them are dead."""
+        known = sorted(k for k, instance in self.fleet.items() if instance.phase == "serving")
         if self.state[core.LEAST_OUTSTANDING]:
             known.sort(
                 key=self.router.outstanding.__getitem__
