@@ -56,7 +56,6 @@ LANGUAGE_MODEL = rule(
 BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held
 SERVICE_SHARE = 0.6  # of the model's part of the target that the service time's own p99 takes
 VARIATION_ASSUMED = 0.5
-_Z99 = 2.3263478740408408  # normal quantile
 
 
 class ModelTarget(NamedTuple):
@@ -496,8 +495,12 @@ def _instance(
     slope: float | None,
     assumed: list[str],
 ) -> tuple[ServiceLaw, int, float]:
-    """Service law, concurrency and slope of one instance."""
-    given = slope
+    """Return service law, concurrency and slope of one instance; add sentences to ``assumed``.
+
+    ``seconds`` to ``slope`` are what the user stated. The rest comes from the load test, from the
+    throughput that was ``measured``, or from the ``target`` at p99.
+    """
+    slope_is_stated = slope is not None
     if slope is None:
         slope = load_test.slope if load_test else 0.0
     SLOPE.check(slope, "slope")
@@ -512,36 +515,8 @@ def _instance(
     else:
         cv = VARIATION_ASSUMED if variation is None else VARIATION.check(variation, "variation")
         if seconds is None:
-            if measured is None or (target is None and concurrency is None):
-                raise THROUGHPUT_NEEDED.error(
-                    got="neither a throughput with a p99 target nor a service time",
-                    allowed="throughput and latency.p99 in the settings, --from-load-test, or "
-                    "--service-time",
-                    where="throughput",
-                )
-            spread = math.log1p(cv * cv)
-            tail = math.exp(_Z99 * math.sqrt(spread) - spread / 2)
-            if concurrency is None:
-                assert target
-                concurrency = max(
-                    1, math.ceil(measured * SERVICE_SHARE * target / tail / BUSY_AT_MEASURED)
-                )
-            per_second = busy_rate(concurrency, slope, 1.0)
-            seconds = BUSY_AT_MEASURED * per_second / measured
-            if target and tail * seconds > target:  # so slow that it could not have been measured
-                seconds = SERVICE_SHARE * target / tail
-            busy = measured * seconds / per_second
-            assumed.append(
-                f"a request alone takes {milliseconds(1000 * seconds, 3)} on average and an instance works "
-                f"on {concurrency} at once: so it is {busy:.0%} busy at the measured "
-                f"{readable(measured)} requests per second"
-                + (
-                    ", and slow requests alone stay within the target. It is made from the target, and "
-                    "says nothing about it. "
-                    if target
-                    else ". "
-                )
-                + "Measure it: --from-load-test"
+            seconds, concurrency = _made_from_target(
+                measured, target, cv, concurrency, slope, assumed
             )
         else:
             assumed.append("the mean service time is as given")
@@ -549,21 +524,64 @@ def _instance(
         if variation is None:
             assumed.append(f"the coefficient of variation {readable(cv)} is assumed: --variation")
     if concurrency is None:
-        if measured is None and load_test:
-            raise THROUGHPUT_NEEDED.error(
-                got="a load test without a limit, and no throughput in the settings",
-                allowed="the result of --find-limit, throughput in the settings, or --concurrency",
-                where="throughput",
-                fix="Set throughput in the settings, or pass --concurrency.",
-            )
-        concurrency = 1 if measured is None else _at_once(measured, law.mean_seconds, slope)
+        concurrency = _made_from_throughput(measured, law, slope, load_test)
         assumed.append(
             f"that an instance works on {concurrency} at once follows from its throughput"
         )
-    if given is None and not slope and concurrency > 1:
-        assumed.append(
-            _NO_SLOPE
-            + ("the load test does not tell; " if load_test else "")
-            + "for a batching server pass --slope"
-        )
+    if not (slope_is_stated or slope) and concurrency > 1:
+        cause = "the load test does not tell; " if load_test else ""
+        assumed.append(f"{_NO_SLOPE}{cause}for a batching server pass --slope")
     return law, concurrency, slope
+
+
+def _made_from_target(
+    measured: float | None,
+    target: float | None,
+    variation: float,
+    concurrency: int | None,
+    slope: float,
+    assumed: list[str],
+) -> tuple[float, int]:
+    """Return a mean service time and a concurrency with which throughput and target fit."""
+    if measured is None or (target is None and concurrency is None):
+        raise THROUGHPUT_NEEDED.error(
+            got="neither a throughput with a p99 target nor a service time",
+            allowed="throughput and latency.p99 in the settings, --from-load-test, or "
+            "--service-time",
+            where="throughput",
+        )
+    tail = Lognormal(1.0, variation).percentile(99.0)  # p99 as a multiple of the mean
+    if concurrency is None:
+        assert target
+        at_work = measured * SERVICE_SHARE * target / tail / BUSY_AT_MEASURED
+        concurrency = max(1, math.ceil(at_work))
+    per_second = busy_rate(concurrency, slope, 1.0)
+    seconds = BUSY_AT_MEASURED * per_second / measured
+    if target and tail * seconds > target:  # so slow that it could not have been measured
+        seconds = SERVICE_SHARE * target / tail
+    busy = measured * seconds / per_second
+    within = ", and slow requests alone stay within the target" if target else ""
+    origin = "It is made from the target, and says nothing about it. " if target else ""
+    assumed.append(
+        f"a request alone takes {milliseconds(1000 * seconds, 3)} on average and an instance works "
+        f"on {concurrency} at once: so it is {busy:.0%} busy at the measured "
+        f"{readable(measured)} requests per second{within}. {origin}"
+        "Measure it: --from-load-test"
+    )
+    return seconds, concurrency
+
+
+def _made_from_throughput(
+    measured: float | None, law: ServiceLaw, slope: float, load_test: LoadTestResult | None
+) -> int:
+    """Return the concurrency with which an instance holds its throughput; 1 if none is known."""
+    if measured is not None:
+        return _at_once(measured, law.mean_seconds, slope)
+    if load_test:
+        raise THROUGHPUT_NEEDED.error(
+            got="a load test without a limit, and no throughput in the settings",
+            allowed="the result of --find-limit, throughput in the settings, or --concurrency",
+            where="throughput",
+            fix="Set throughput in the settings, or pass --concurrency.",
+        )
+    return 1
