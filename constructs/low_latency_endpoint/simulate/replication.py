@@ -246,29 +246,30 @@ class _Run:
             FleetOutage(outage, control).begin()
 
     def run(self) -> Replication:
+        """Run for the stated seconds, or until the stated requests are counted."""
         length = self.length
-        if length.requests is None:
-            assert length.seconds
-            if length.discard:
-                self._run_to(length.discard * length.seconds)
-                self._start_counting()
-            if length.window:
-                time = self.world.now if length.discard else 0.0
-                self.window_begin = time
-                while time < length.seconds:
-                    time = min(time + length.window, length.seconds)
-                    self._run_to(time)
-                    if time == length.seconds:
-                        self._drain()
-                    self._close_window(time)
-            else:
-                self._run_to(length.seconds)
-                self._drain()
-        else:
+        if length.requests is not None:
             self._count(int(length.requests * length.discard))
             self._start_counting()
             self._count(length.requests)
+        elif length.seconds is not None:
+            self._run_for(length.seconds)
         return self._result()
+
+    def _run_for(self, seconds: float) -> None:
+        """Run for so many seconds, with a line of the timeline for each window."""
+        if self.length.discard:
+            self._run_to(self.length.discard * seconds)
+            self._start_counting()
+        window = self.length.window
+        self.window_begin = self.world.now
+        while window and self.window_begin + window < seconds:
+            self._run_to(self.window_begin + window)
+            self._close_window(self.window_begin + window)
+        self._run_to(seconds)
+        self._drain()
+        if window:
+            self._close_window(seconds)
 
     def _count(self, requests: int) -> None:
         lost = self._failed + 10 * requests  # nobody serves any more: stop asking
