@@ -37,7 +37,7 @@ from .fleet_changes import (
 from .load_test_result import LoadTestResult
 from .scenario import CONCURRENCY, SLOPE, Scenario, busy_rate
 from .scenario_sentences import scenario_sentences
-from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
+from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw, percentile_name
 from .traffic import RATE, ArrivalTrace, OpenLoop, ShapedLoop, Traffic
 
 THROUGHPUT_NEEDED = rule(
@@ -76,7 +76,7 @@ class ModelTarget(NamedTuple):
     @property
     def name(self) -> str:
         """What the target is for: ``p99``, ``average``."""
-        return "average" if self.percentile is None else f"p{self.percentile:g}"
+        return "average" if self.percentile is None else percentile_name(self.percentile)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from .estimates import IMPOSSIBLE
 from .fleet_control import FleetControl
 from .outage import FleetOutage
 from .scenario import Scenario
+from .service_laws import percentile_name
 from .traffic import ArrivalTrace
 from .world import Workload, World
 
@@ -199,7 +200,7 @@ def impossible_figures(figures: dict[str, Any]) -> Iterator[str]:
     yield from out_of_range({name: figures[name] for name in ("utilisation", "slow_share")}, high=1)
     if figures["percentiles"] is None:
         return
-    percentiles = {f"p{rank:g}": value for rank, value in figures["percentiles"].items()}
+    percentiles = {percentile_name(rank): value for rank, value in figures["percentiles"].items()}
     yield from out_of_range(percentiles)
     yield from falling({**percentiles, "longest": figures["longest"]})
     yield from falling({"mean wait": figures["waiting"], "mean latency": figures["mean"]})

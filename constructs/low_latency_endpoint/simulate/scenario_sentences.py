@@ -14,7 +14,14 @@ from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
 from .fleet_changes import Rollout, TargetTracking, ZoneOutage
 from .scenario import Scenario
-from .service_laws import FINEST_SHARE, Empirical, Exponential, ServiceLaw, highest_percentile
+from .service_laws import (
+    FINEST_SHARE,
+    Empirical,
+    Exponential,
+    ServiceLaw,
+    highest_percentile,
+    percentile_name,
+)
 from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, Traffic
 
 _MOST_RANGES = 28  # of one sentence: two weeks of two a day
@@ -73,7 +80,8 @@ def _unknown_words(law: Empirical) -> str:
 def _other_laws(law: ServiceLaw, percentiles: Sequence[float]) -> str:
     """The longest that a request alone can take at each percentile, beside the assumed law's."""
     bounds = [
-        f"p{percentile:g} {_time(highest_percentile(law.mean_seconds, law.variation, percentile))} "
+        f"{percentile_name(percentile)} "
+        f"{_time(highest_percentile(law.mean_seconds, law.variation, percentile))} "
         f"(here {_time(law.percentile(percentile))})"
         for percentile in percentiles
     ]

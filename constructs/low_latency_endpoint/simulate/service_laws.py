@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 from ..errors import rule
 from ..facts.limit_kinds import number_range
 from ..plan.traffic_shapes import SECONDS
+from ..report.numbers import readable
 from . import kernels
 
 MEAN_SECONDS = number_range("LLS101", "a mean time", 1e-6, 1e6, unit="seconds", whole=False)
@@ -43,6 +44,11 @@ def never_falls(values: Sequence[float]) -> bool:
         and all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
         and all(earlier <= later for earlier, later in pairwise(values))
     )
+
+
+def percentile_name(percentile: float) -> str:
+    """Return the name of a percentile, such as ``p99.9``."""
+    return f"p{readable(percentile)}"
 
 
 def highest_percentile(mean: float, variation: float, percentile: float) -> float:

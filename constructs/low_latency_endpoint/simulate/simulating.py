@@ -32,6 +32,7 @@ from .replication import (
 )
 from .run_length import memory, run_lengths
 from .scenario import Scenario
+from .service_laws import percentile_name
 
 REPLICATIONS = number_range("LLS109", "the number of replications", 2, 100_000)
 CONFIDENCE = number_range(
@@ -242,7 +243,6 @@ class SimulationResult:
                 **at_most,
             }
 
-        names = {50.0: "p50", 90.0: "p90", 95.0: "p95", 99.0: "p99", 99.9: "p99.9"}
         over = self.time_over_target
         return {
             "instances": self.scenario.instances,
@@ -254,7 +254,7 @@ class SimulationResult:
             "failed": self.failed,
             "client_latency_ms": {
                 "mean": shown(self.mean, 1e3),
-                **{name: shown(self.percentile(at), 1e3) for at, name in names.items()},
+                **{percentile_name(at): shown(self.percentile(at), 1e3) for at in PERCENTILES},
             },
             "wait_ms": shown(self.waiting, 1e3),
             "throughput_per_instance": shown(self.throughput),

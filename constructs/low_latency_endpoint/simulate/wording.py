@@ -14,8 +14,8 @@ from ..report.numbers import readable
 from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import ROUNDING, Estimate
 from .kernels import PER_OCTAVE
-from .replication import RANKS
-from .service_laws import ServiceLaw
+from .replication import PERCENTILES, RANKS
+from .service_laws import ServiceLaw, percentile_name
 from .simulating import Comparison, SimulationResult
 
 TOO_SHORT = "too short to tell"
@@ -40,14 +40,18 @@ def milliseconds(value: Estimate) -> str:
     mean, half = factor * value.mean, factor * value.half_width
     if value.is_exact:
         return f"{readable(mean, 3)} {unit}" if mean < 1000 else f"{mean:,.0f} {unit}"
-    digits = 0 if half >= 10 or mean >= 100 else 1 if half >= 0.1 else 2
-    if half < 0.01:
-        digits = min(1 - math.floor(math.log10(half)), 6)
-    return (
-        f"{mean:,.{digits}f} ± {readable(half, 2)} {unit}"
-        if half < 100
-        else (f"{mean:,.0f} ± {half:,.0f} {unit}")
-    )
+    if half >= 100:
+        return f"{mean:,.0f} ± {half:,.0f} {unit}"
+    return f"{mean:,.{_decimals(mean, half)}f} ± {readable(half, 2)} {unit}"
+
+
+def _decimals(mean: float, half_width: float) -> int:
+    """Return the decimals of a value that its interval does not make meaningless."""
+    if half_width < 0.01:
+        return min(1 - math.floor(math.log10(half_width)), 6)
+    if half_width >= 10 or mean >= 100:
+        return 0
+    return 1 if half_width >= 0.1 else 2
 
 
 def minutes(seconds: Estimate, of_seconds: float = math.inf) -> str:
@@ -262,7 +266,7 @@ def _too_different(result: SimulationResult, percentile: float | None) -> str:
 
 def _told(percentile: float | None) -> str:
     """A percentile, or the average, within a sentence."""
-    return "an average" if percentile is None else f"p{percentile:g}"
+    return "an average" if percentile is None else percentile_name(percentile)
 
 
 def _rounded_up(requests: int) -> int:
@@ -282,9 +286,7 @@ def steady_table(
 
 def _column(result: SimulationResult, targets: Sequence[ModelTarget]) -> dict[str, str]:
     cells = {"Mean latency": milliseconds(result.mean)}
-    cells |= {
-        f"p{at:g}": milliseconds(result.percentile(at)) for at in (50.0, 90.0, 95.0, 99.0, 99.9)
-    }
+    cells |= {percentile_name(at): milliseconds(result.percentile(at)) for at in PERCENTILES}
     cells |= {_row_head(target): verdict_of(target, result) for target in targets}
     cells |= {
         "Mean wait in line": milliseconds(result.waiting),
@@ -412,7 +414,9 @@ def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
 
 def change_table(both: Comparison) -> Table:
     """Paired differences."""
-    changes = {f"p{at:g}": both.percentile_change(LEAST, at) for at in (50.0, 95.0, 99.0, 99.9)}
+    changes = {
+        percentile_name(at): both.percentile_change(LEAST, at) for at in (50.0, 95.0, 99.0, 99.9)
+    }
     changes = {"Mean": both.change(LEAST, lambda run: run.mean), **changes}
     changes["TPS per instance"] = both.throughput_change(LEAST)
     heads = [f"{LEAST} against RANDOM, the same requests", "Change"]
