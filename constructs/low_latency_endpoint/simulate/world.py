@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -194,16 +194,10 @@ class World:
 
     def notice(self, instances: Sequence[Instance]) -> None:
         """Tell the router of dead instances: their requests fail, and they are gone."""
-        slots = self.scenario.concurrency
         for instance in instances:
             k = instance.place
-            for at in range(self.instances.running[k]):
-                self._fail_job(int(self.marks.item[k * slots + at]), k)
-            j = int(self.instances.line_head[k])
-            while j >= 0:
-                following = int(self.jobs.next[j])
+            for j in list(self._jobs_at(k)):
                 self._fail_job(j, k)
-                j = following
             self.instances.running[k] = 0
             self.instances.line_head[k] = -1
         self.remove(instances)
@@ -222,6 +216,15 @@ class World:
         self.state[core.FREE_JOB] = j
 
     # --- requests of an instance ---------------------------------------------------------------
+
+    def _jobs_at(self, k: int) -> Iterator[int]:
+        """The requests at an instance: those at work, then those in line."""
+        first = k * self.scenario.concurrency
+        yield from self.marks.item[first : first + self.instances.running[k]]
+        j = self.instances.line_head[k]
+        while j >= 0:
+            yield j
+            j = self.jobs.next[j]
 
     def has_requests(self, instance: Instance) -> bool:
         """Whether an instance has requests at work or in line."""
@@ -271,14 +274,10 @@ class World:
 
     def ages(self) -> float:
         """Sum of the times that the requests in flight have been there, in seconds."""
-        slots, now, total = self.scenario.concurrency, self.now, 0.0
-        for k in range(self.places):
-            for at in range(self.instances.running[k]):
-                total += now - float(self.jobs.arrival[self.marks.item[k * slots + at]])
-            j = int(self.instances.line_head[k])
-            while j >= 0:
-                total += now - float(self.jobs.arrival[j])
-                j = int(self.jobs.next[j])
+        now, total = self.now, 0.0
+        for k in sorted(self.fleet):
+            for j in self._jobs_at(k):
+                total += now - self.jobs.arrival[j]
         return total
 
     @property
