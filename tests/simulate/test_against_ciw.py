@@ -35,7 +35,8 @@ from low_latency_endpoint.simulate.core import (
 )
 from low_latency_endpoint.simulate.fleet_control import FleetControl
 from low_latency_endpoint.simulate.replication import RunLength, replicate
-from low_latency_endpoint.simulate.world import Workload, World
+from low_latency_endpoint.simulate.workload import Workload
+from low_latency_endpoint.simulate.world import World
 
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 #: Each is compared on its own, so a fault shows in one of the first that wait.

@@ -36,7 +36,7 @@ from low_latency_endpoint.simulate.estimates import ROUNDING, estimate
 from low_latency_endpoint.simulate.replication import PERCENTILES
 from low_latency_endpoint.simulate.service_laws import ServiceLaw
 from low_latency_endpoint.simulate.traffic import Traffic
-from low_latency_endpoint.simulate.world import Law, Stream
+from low_latency_endpoint.simulate.workload import Law, Stream
 from tests.depth import examples
 
 pytest.importorskip("numba")

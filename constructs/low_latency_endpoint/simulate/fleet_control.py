@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from .scenario import Scenario
-from .world import Instance, Workload, World
+from .workload import Workload
+from .world import Instance, World
 
 
 class FleetControl:

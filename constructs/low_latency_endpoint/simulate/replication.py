@@ -18,7 +18,8 @@ from .outage import FleetOutage
 from .scenario import Scenario
 from .service_laws import percentile_name
 from .traffic import ArrivalTrace
-from .world import Workload, World
+from .workload import Workload
+from .world import World
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 #: What is counted of each run: the percentiles that are told, and ranks between them that bound the
