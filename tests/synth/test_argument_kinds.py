@@ -96,14 +96,14 @@ BATTERY: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "a huge number": (lambda: 10**400, ("int", "float")),
     "the least number": (lambda: -1.7e308, ("int", "float")),
     "infinity": (lambda: float("inf"), ("int", "float")),
-    "a timedelta": (lambda: timedelta(minutes=7), ("Duration", "Lasting")),
-    "no time": (lambda: timedelta(), ("Duration", "Lasting")),
-    "an odd time": (lambda: Duration.millis(7321), ("Duration", "Lasting")),
-    "a long time": (lambda: Duration.days(10**6), ("Duration", "Lasting")),
-    "a part of a millisecond": (lambda: timedelta(microseconds=7), ("Duration", "Lasting")),
+    "a timedelta": (lambda: timedelta(minutes=7), ("Duration", "AnyDuration")),
+    "no time": (lambda: timedelta(), ("Duration", "AnyDuration")),
+    "an odd time": (lambda: Duration.millis(7321), ("Duration", "AnyDuration")),
+    "a long time": (lambda: Duration.days(10**6), ("Duration", "AnyDuration")),
+    "a part of a millisecond": (lambda: timedelta(microseconds=7), ("Duration", "AnyDuration")),
     "a time that is not known": (
         lambda: Duration.minutes(cdk.Token.as_number({"Ref": "Wait"})),
-        ("Duration", "Lasting"),
+        ("Duration", "AnyDuration"),
     ),
     "True": (lambda: True, ("bool",)),
     "None": (lambda: None, ("None",)),
@@ -390,7 +390,7 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
 
 def plain(parameter: inspect.Parameter) -> inspect.Parameter:
     """The parameter without what ``Annotated`` says beside its kind; a duration's three are one."""
-    text = str(parameter.annotation).replace(LASTING, "Lasting")
+    text = str(parameter.annotation).replace(LASTING, "AnyDuration")
     if not text.startswith("Annotated["):
         return parameter.replace(annotation=text)
     depth, end = 0, 0
@@ -547,7 +547,7 @@ def test_a_wrong_kind_is_a_coded_error(things, name, parameter):
 #: A word for each kind that is no class, such as the fix of a wrong value has it.
 WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "True", "bytes": "bytes"}
 WORDS |= {"IAlarmAction": "SnsAction(topic)", "IConnectable": "SecurityGroup", "IGrantable": "Role"}
-WORDS |= {"Callable": "function", "Path": "Path", "Lasting": "Duration"}
+WORDS |= {"Callable": "function", "Path": "Path", "AnyDuration": "Duration"}
 
 
 def is_about(parameter: inspect.Parameter, fix: str) -> bool:

@@ -76,7 +76,7 @@ def passed(argument: str, limit: Limit, value: Any) -> dict[str, Any]:
         "or mend the row of limits_of_arguments.yaml"
     )
     unit = getattr(limit, "unit", "")
-    if unit in MILLISECONDS or "Lasting" in ARGUMENTS[name, parameter].annotation:
+    if unit in MILLISECONDS or "AnyDuration" in ARGUMENTS[name, parameter].annotation:
         value = timedelta(milliseconds=value * MILLISECONDS.get(unit, 1000))
     if form == "[]" or ARGUMENTS[name, parameter].kind is inspect.Parameter.VAR_POSITIONAL:
         value = [value]
@@ -108,7 +108,7 @@ def test_what_lies_outside_is_refused_and_what_lies_inside_is_not(
 def test_what_the_plan_calculates_with_is_known(things: Things, argument: str) -> None:
     name, parameter = argument.split(" ")
     token = cdk.Token.as_number({"Ref": "Count"})
-    if "Lasting" in str(ARGUMENTS[name, parameter].annotation):
+    if "AnyDuration" in str(ARGUMENTS[name, parameter].annotation):
         token = cdk.Duration.minutes(token)
     error = refusal(things, name, {parameter: token})
     assert (error.code, error.got) == ("LLE825", "a token")

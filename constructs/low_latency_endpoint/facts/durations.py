@@ -46,6 +46,8 @@ def is_duration(value: Any) -> bool:
             return duration_of_text(value) is not None
         except OverflowError:
             return False
+    if isinstance(value, type):
+        return False
     return isinstance(value, timedelta) or hasattr(value, "to_milliseconds")
 
 

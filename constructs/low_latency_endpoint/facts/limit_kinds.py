@@ -165,8 +165,9 @@ class Choice:
         return f"{', '.join(others)} or {last}" if others else last
 
     def holds(self, value: Any) -> bool:
-        """Whether the value is one of those named."""
-        return value in self.values
+        """Whether the value is one of those named; true is not 1."""
+        is_switch = isinstance(value, bool)
+        return any(isinstance(own, bool) == is_switch and own == value for own in self.values)
 
     def check(self, value: Any, where: str = "") -> Any:
         """Return the value, or raise the limit's error."""
@@ -179,7 +180,8 @@ class Choice:
     def error(self, value: Any, where: str) -> ConfigurationError:
         """That a value is none of those named, and which one may be meant."""
         fix = did_you_mean(str(value), map(str, self.values))
-        if isinstance(value, (int, float)) and isinstance(self.values[0], int):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if is_number and isinstance(self.values[0], int):
             fix = f"Did you mean {min(self.values, key=lambda each: abs(each - value))}?"
         return self.rule.error(got=repr(value), allowed=self.allowed, where=where, fix=fix)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -273,7 +273,7 @@ class ZoneAlignedNetwork(Construct):
             )
         self.let_into_s3(statements)
 
-    def let_into_s3(self, statements: Iterable[Mapping[str, Any]]) -> None:
+    def let_into_s3(self, statements: Sequence[Mapping[str, Any]]) -> None:
         """Let what these statements allow in S3 through the gateway endpoint; for constructs."""
         if self._s3_policy is not None:
             self._s3_policy.let(statements)
@@ -426,7 +426,7 @@ class _NetworkInVpc(ZoneAlignedNetwork):
     def __init__(self, scope: Construct, id: str) -> None:
         Construct.__init__(self, scope, id)
 
-    def let_into_s3(self, statements: Iterable[Mapping[str, Any]]) -> None:
+    def let_into_s3(self, statements: Sequence[Mapping[str, Any]]) -> None:
         """Its endpoints stay as they are; what is read from S3 needs one, or another way."""
         if not self._expects_way_to_s3 and reads_from_s3(statements):
             self._expects_way_to_s3 = True

@@ -11,32 +11,23 @@ from inspect import get_annotations
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from ..facts.durations import is_duration
-
 LASTING = "Duration | timedelta | str"
 """How a signature says that it takes a duration: editors show an alias by its name alone."""
 
 _PACKAGE = __name__.partition(".")[0]
 
 
-class _AnyDuration(type):
-    __jsii_type__ = "aws-cdk-lib.Duration"
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        return is_duration(value)
-
-
-Lasting: Any = _AnyDuration("Duration", (), {})
-"""The kind of all three: a CDK ``Duration``, a ``timedelta``, or a text such as ``200ms``."""
+class AnyDuration:
+    """Stands for that union: a CDK ``Duration``, a ``timedelta``, or a text such as ``200ms``."""
 
 
 def evaluated(annotation: Any, module: str) -> Any:
-    """What an annotation in a module says, with one kind for a duration's three."""
+    """What an annotation in a module says; where it says ``LASTING`` word for word, ``AnyDuration``."""
     if not isinstance(annotation, str):
         return annotation
     names = _Names(vars(sys.modules[module]))
-    names["Lasting"] = Lasting
-    return eval(annotation.replace(LASTING, "Lasting"), {}, names)
+    names["AnyDuration"] = AnyDuration
+    return eval(annotation.replace(LASTING, "AnyDuration"), {}, names)
 
 
 def alternatives(annotation: Any) -> tuple[Any, ...]:

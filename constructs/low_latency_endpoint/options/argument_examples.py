@@ -44,6 +44,12 @@ def examples_of(kind: Kind, given: Any) -> Sequence[str]:
     return [] if kind.of is NoneType else _examples_of_class(kind, given)
 
 
+def first_example(kind: Kind, given: Any) -> str:
+    """An example of the first alternative that has one, which None has not."""
+    alternatives = kind.alternatives or (kind,)
+    return next(example for part in alternatives for example in examples_of(part, given))
+
+
 def _examples_of_class(kind: ClassKind, given: Any) -> Sequence[str]:
     """Objects of the class: ready-made ones, or calls that make one."""
     of: Any = kind.of
@@ -77,11 +83,9 @@ def _factories(of: Any, given: Any) -> Sequence[str]:
 def _example_of(group: Any, option: str, given: Any) -> str:
     """A value of a group's option: its own example, or one of its kind."""
     for declared in options_of(group):
-        if declared.name == option and declared.option is not None and declared.option.example:
-            return json.dumps(declared.option.example)  # as Python has it, in double quotes
-    kind = kind_of_field(group, option)
-    first = (kind.alternatives or (kind,))[0]
-    return examples_of(first, given)[0]
+        if declared.name == option and declared.example:
+            return json.dumps(declared.example)  # text in double quotes
+    return first_example(kind_of_field(group, option), given)
 
 
 def _calls(of: Any, given: Any) -> Sequence[str]:

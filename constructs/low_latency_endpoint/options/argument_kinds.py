@@ -29,6 +29,7 @@ from ..facts.rules import ARGUMENT_KIND, UNKNOWN_ARGUMENT
 from .annotations import module_of
 from .argument_examples import (
     examples_of,
+    first_example,
     is_options,
     is_ours,
     kind_of_field,
@@ -252,15 +253,14 @@ def _meant_by_text(text: str, kind: Kind) -> str:
 
 
 class UnknownArgument(ConfigurationError, TypeError):
-    """Arguments that no call has, or too few of them: also Python's own error for it."""
+    """Unknown or missing arguments. Also a ``TypeError``, as Python itself would raise."""
 
 
 def _missing(kinds: Mapping[str, Kind], owner: str) -> ConfigurationError:
     """Of arguments that have no default, with an example of each."""
     passed: list[str] = []
     for name, kind in kinds.items():
-        first = (kind.alternatives or (kind,))[0]
-        passed.append(f"{examples_of(first, None)[0]} as {name}")
+        passed.append(f"{first_example(kind, None)} as {name}")
     error = MISSING_ARGUMENT.error(
         got="nothing",
         allowed=", ".join(f"{name}=..." for name in kinds),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import timedelta
 from functools import cache, cached_property
@@ -17,9 +17,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from ..errors import MOST_SHOWN, did_you_mean
 from ..errors.findings import Place, shown
 from ..facts.durations import duration_text
-from ..facts.limit_kinds import Pattern
+from ..facts.limit_kinds import Choice, Pattern
 from ..facts.paths import OUTSIDE
-from .annotations import Lasting, alternatives, evaluated, loaded
+from .annotations import AnyDuration, alternatives, evaluated, loaded
 from .kind import (
     WRONG,
     AnyKind,
@@ -35,6 +35,7 @@ from .kind import (
     Schema,
     TextKind,
     Wrong,
+    any_wrong,
     limit_schema,
 )
 from .option import Declared, Option, Options, first_paragraph, options_of, read
@@ -50,6 +51,7 @@ class ListKind(Kind):
     """A list of values of one kind; in Python the class may be a tuple."""
 
     def __init__(self, item: Kind, *, of: Any = Sequence, example: Any = None) -> None:
+        assert issubclass(of, Collection), "looking at an iterator's items would use it up"
         self.item, self.of, self.example = item, of, example
         self.parts = (item,)
 
@@ -59,7 +61,7 @@ class ListKind(Kind):
             fix = f"Write a list, even of one{such}: begin each entry with '- '."
             return reading.refuse(WRONG_KIND, place, got=value, allowed="a list", fix=fix)
         items = [self.item.read(item, (*place, index), reading) for index, item in enumerate(value)]
-        return WRONG if WRONG in items else tuple(items)
+        return WRONG if any_wrong(items) else tuple(items)
 
     def schema(self) -> Schema:
         return {"type": "array", "items": self.item.schema()}
@@ -91,12 +93,11 @@ class MappingKind(Kind):
             allowed = "a mapping of keys to values"
             return reading.refuse(WRONG_KIND, place, got=value, allowed=allowed)
         values: dict[str, Any] = {}
-        wrong = False
+        keys: list[Any] = []
         for name, item in value.items():
-            key = self.key.read(name, (*place, name), reading)
+            keys.append(self.key.read(name, (*place, name), reading))
             values[name] = self.value.read(item, (*place, name), reading)
-            wrong = wrong or WRONG in (key, values[name])
-        return WRONG if wrong else values
+        return WRONG if any_wrong([*keys, *values.values()]) else values
 
     def schema(self) -> Schema:
         item = self.value.schema()
@@ -167,13 +168,13 @@ class GroupKind(ClassKind):
     @cached_property
     def options(self) -> dict[str, Declared]:
         """The options that a file can state, by its keys."""
-        options = [option for option in options_of(self.group) if option.option is not None]
-        return {key_of(option): option for option in options}
+        stated = [declared for declared in options_of(self.group) if declared.option is not None]
+        return {declared.key: declared for declared in stated}
 
     @property
     def kinds(self) -> dict[str, Kind]:
         """The kind of each option, by its key in the file."""
-        return {key: kind_of(option) for key, option in self.options.items()}
+        return {key: kind_of(declared) for key, declared in self.options.items()}
 
     @property
     def parts(self) -> Sequence[Kind]:  # type: ignore[override]
@@ -182,15 +183,15 @@ class GroupKind(ClassKind):
     @property
     def example(self) -> str:
         """The group with its first option that has an example, as YAML."""
-        for key, option in self.options.items():
-            if option.option is not None and option.option.example is not None:
-                return _inline({key: option.option.example})
+        for key, declared in self.options.items():
+            if declared.example is not None:
+                return _inline({key: declared.example})
         return ""
 
     def read(self, value: Any, place: Place, reading: FileReading) -> Any:
         """The object that the group's options make, sound or not.
 
-        Of an option that is wrong it has no value: who reads it gets :class:`Unsound`.
+        An option that is wrong has no value: reading it raises :class:`Unsound`.
         """
         if isinstance(value, self.group):
             return value
@@ -215,11 +216,11 @@ class GroupKind(ClassKind):
     ) -> dict[str, Any]:
         """The stated options by name, and those that are missing as ``WRONG``."""
         values: dict[str, Any] = {}
-        for key, option in self.options.items():
+        for key, declared in self.options.items():
             if key in given:
-                values[option.name] = kind_of(option).read(given[key], (*place, key), reading)
-            elif option.is_required:
-                values[option.name] = self._missing(option, key, place, reading)
+                values[declared.name] = kind_of(declared).read(given[key], (*place, key), reading)
+            elif declared.is_required:
+                values[declared.name] = self._missing(declared, key, place, reading)
         unknown = [key for key in given if key not in self.options]
         for number, key in enumerate(unknown):
             fix = ""
@@ -227,7 +228,7 @@ class GroupKind(ClassKind):
                 fix = _place_elsewhere(key) or did_you_mean(key, self.options)
             allowed = ", ".join(self.options)
             reading.refuse(UNKNOWN_SETTING, (*place, key), got=key, allowed=allowed, fix=fix)
-        if not unknown and WRONG not in values.values():
+        if not unknown and not any_wrong(values.values()):
             values |= self._default_paths(values, place, reading)
         return values
 
@@ -236,26 +237,26 @@ class GroupKind(ClassKind):
     ) -> dict[str, Any]:
         """The default paths of options left out: they too lie beside the settings file."""
         paths: dict[str, Any] = {}
-        for key, option in self.options.items():
-            kind = in_file(kind_of(option))
-            if isinstance(kind, PathKind) and option.name not in values and option.default:
-                paths[option.name] = kind.read(option.default, (*place, key), reading)
+        for key, declared in self.options.items():
+            kind = in_file(kind_of(declared))
+            if isinstance(kind, PathKind) and declared.name not in values and declared.default:
+                paths[declared.name] = kind.read(declared.default, (*place, key), reading)
         return paths
 
     def _keys(self, names: Sequence[str | int]) -> list[str | int]:
         """The keys of options in the file."""
-        keys = {option.name: key for key, option in self.options.items()}
+        keys = {declared.name: key for key, declared in self.options.items()}
         return [keys.get(str(name), name) for name in names]
 
-    def _missing(self, option: Declared, key: str, place: Place, reading: FileReading) -> Wrong:
-        example = option.option.example if option.option else None
+    def _missing(self, declared: Declared, key: str, place: Place, reading: FileReading) -> Wrong:
+        example = declared.example
         such_as = "" if example is None else f", such as {key}: {_inline(example)}"
         fix = f"Add {key}{such_as}. {self.group.left_out.get(key, '')}".strip()
         return reading.refuse(
             MISSING_SETTING,
             (*place, key),
             got="nothing",
-            allowed=option.text_in_file or "a value",
+            allowed=declared.text_in_file or "a value",
             what=f"{key} is missing or empty",
             fix=fix,
         )
@@ -272,13 +273,13 @@ class GroupKind(ClassKind):
         within = reading.within
         if within is None:
             return
-        for option in self.options.values():
-            if option.option is None or option.option.below is None:
+        for declared in self.options.values():
+            if declared.option is None or declared.option.below is None:
                 continue
-            folder, default = option.option.below
-            file = stated.get(option.name) or default
+            folder, default = declared.option.below
+            file = stated.get(declared.name) or default
             if stated.get(folder) and not within(Path(stated[folder], file)):
-                name = option.name if option.name in stated else folder
+                name = declared.name if declared.name in stated else folder
                 allowed = "a path within the repository"
                 reading.refuse(OUTSIDE, (*place, name), got=file, allowed=allowed)
 
@@ -291,10 +292,10 @@ class GroupKind(ClassKind):
         definition: Schema = {
             "description": summary,
             "type": "object",
-            "properties": {key: _property(option) for key, option in self.options.items()},
+            "properties": {key: _property(declared) for key, declared in self.options.items()},
             "additionalProperties": False,
         }
-        required = [key for key, option in self.options.items() if option.is_required]
+        required = [key for key, declared in self.options.items() if declared.is_required]
         if required:
             definition["required"] = required
         if self.group.exactly_one_of:
@@ -352,15 +353,15 @@ class UnionKind(Kind):
         return {"oneOf": schemas} if len(schemas) > 1 else schemas[0]
 
     def misfit(self, value: Any) -> Misfit | None:
-        """The misfit that is deepest inside the value, as its kind is the one that was meant."""
-        deepest = Misfit(value, self)
+        """The last misfit inside the value, as its kind is likely meant; else the value itself."""
+        likeliest = Misfit(value, self)
         for kind in self.alternatives:
             misfit = kind.misfit(value)
             if misfit is None:
                 return None
             if misfit.path:
-                deepest = misfit
-        return deepest
+                likeliest = misfit
+        return likeliest
 
     @property
     def words(self) -> str:  # type: ignore[override]
@@ -370,10 +371,10 @@ class UnionKind(Kind):
 # --- from annotations to kinds -----------------------------------------------------------------
 
 
-def kind_of(option: Declared) -> Kind:
+def kind_of(declared: Declared) -> Kind:
     """The kind of an option."""
-    place = (option.group, option.name)
-    return _KINDS.get(place) or _KINDS.setdefault(place, _kind_of(option))
+    place = (declared.group, declared.name)
+    return _KINDS.get(place) or _KINDS.setdefault(place, _kind_of(declared))
 
 
 _KINDS: dict[tuple[type[Options], str], Kind] = {}
@@ -413,7 +414,7 @@ def _kind_of_one(annotation: Any, option: Option) -> Kind:
         own = [note for note in below if isinstance(note, Option)]
         return _kind(below[0], *(own or [option]))
     if origin is Literal:
-        return ChoiceKind(below, option.limit)
+        return ChoiceKind(below, option.limit if isinstance(option.limit, Choice) else None)
     if origin is Callable:
         return CallableKind()
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -423,7 +424,7 @@ def _kind_of_one(annotation: Any, option: Option) -> Kind:
         return ListKind(_kind(below[0], within), of=origin, example=option.example)
     if annotation is Any:
         return AnyKind()
-    if annotation is Lasting:
+    if annotation is AnyDuration:
         return DurationKind(option.limit)
     return _kind_of_class(annotation, option)
 
@@ -441,7 +442,7 @@ def _kind_of_class(annotation: type, option: Option) -> Kind:
         return PathKind(may_be_missing=option.may_be_missing)
     if issubclass(annotation, Options):
         return GroupKind(annotation)
-    if hasattr(annotation, "written"):
+    if "written" in vars(annotation):  # hasattr: a class not loaded yet has every name
         return ConvertedKind(annotation)
     return ClassKind(annotation)
 
@@ -449,11 +450,6 @@ def _kind_of_class(annotation: type, option: Option) -> Kind:
 def says_default(annotation: Any, default: Any) -> bool:
     """Whether it is a word that only Python says: a file leaves the setting out."""
     return get_origin(annotation) is Literal and get_args(annotation) == (default,)
-
-
-def key_of(option: Declared) -> str:
-    """What the file calls an option: its name, but for a keyword of Python."""
-    return (option.option.key if option.option else "") or option.name
 
 
 def in_file(kind: Kind) -> Kind:

@@ -1,13 +1,13 @@
 """The kinds of values that options and arguments have.
 
 A kind knows its value twice: as a settings file writes it (:meth:`Kind.read`), and as Python passes
-it (:meth:`Kind.accepts`). To add a kind, write a class with these, its words and its JSON schema, and
-choose it in :func:`.annotations.kind_of`.
+it (:meth:`Kind.accepts`). To add a kind, write a class with these two, its words and its JSON schema,
+and choose it in ``_kind_of_class`` of :mod:`.compound_kinds`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +32,11 @@ class Wrong:
 
 
 WRONG = Wrong()
+
+
+def any_wrong(values: Iterable[Any]) -> bool:
+    """Whether one of the values is ``WRONG``."""
+    return any(value is WRONG for value in values)
 
 
 class FileReading:
@@ -108,7 +113,7 @@ class Kind:
         raise NotImplementedError
 
     def misfit(self, value: Any) -> Misfit | None:
-        """What does not fit, as deep inside the value as it can be told; None if all does."""
+        """What does not fit; None if all does. Kinds of containers look at what is inside."""
         return None if self.accepts(value) else Misfit(value, self)
 
 
@@ -189,7 +194,7 @@ class NumberKind(Kind):
 
 
 class TextKind(Kind):
-    """Text; in a file with ``as_text`` a number counts as its text."""
+    """Text; where it has a limit, or with ``as_text``, a number of a file counts as its text."""
 
     words = "text"
 
@@ -294,7 +299,7 @@ class DurationKind(Kind):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         fix = f"Write the unit: {text}ms, {text}s or {text}m." if is_number else ""
         together = "".join(text.split()) if isinstance(text, str) else ""
-        if together != text and duration_of_text(together) is not None:
+        if together != text and is_duration(together):
             fix = f"Write {together}."
         return reading.refuse(
             DURATION_FORM,

@@ -20,7 +20,7 @@ from ..facts.durations import DURATION, in_unit_of, is_duration, is_unresolved, 
 from ..facts.limit_kinds import Limit, check_known
 from ..facts.paths import check_below
 from ..facts.token_values import is_token
-from .annotations import Lasting, alternatives, evaluated, module_of, parts_of
+from .annotations import AnyDuration, alternatives, evaluated, module_of, parts_of
 from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 
@@ -40,7 +40,7 @@ class Option(NamedTuple):
     keys: Limit | None = None  # of a mapping's keys
     entries: Limit | None = None  # of how many entries a list has
     as_text: bool = False  # whether a number without quotes counts as its text
-    may_be_missing: bool = False  # a path, which is told of elsewhere
+    may_be_missing: bool = False  # of a path: a missing file is reported elsewhere
     passes: Callable[[Any], bool] | None = None  # what CDK puts in a value's place meanwhile
     # of a path: the option that names the folder it is taken from, and the file by default
     below: tuple[str, str] | None = None
@@ -57,6 +57,16 @@ class Declared(NamedTuple):
     option: Option | None  # None where a settings file cannot state it
     lasting: bool  # whether the value is a duration, or holds some
     notes: tuple[Any, ...] = ()  # what else the annotation says
+
+    @property
+    def key(self) -> str:
+        """What a settings file calls it: its name, but for a keyword of Python."""
+        return (self.option.key if self.option else "") or self.name
+
+    @property
+    def example(self) -> Any:
+        """A value of it, in YAML's terms; None where it says none."""
+        return self.option.example if self.option else None
 
     @property
     def is_required(self) -> bool:
@@ -125,7 +135,7 @@ class Options:
                 yield from self._found_by(name)
 
     def _found_by(self, name: str) -> Iterator[Finding]:
-        """The findings of a rule; whatever else it raises is no mistake of the user's."""
+        """The findings of a rule; any other exception is a bug in the rule, not a user's mistake."""
         try:
             yield from getattr(self, name)()
         except (Unsound, LowLatencyEndpointError):
@@ -175,16 +185,17 @@ class Options:
 
     def _excludes(self, name: str, others: Iterable[str], why: str) -> Iterator[Finding]:
         """The findings that ``others`` are stated beside ``name``."""
-        for other in others if self._states(name) else ():
-            if self._states(other):
-                yield finding(
-                    EXCLUDES_ANOTHER,
-                    other,
-                    got=f"{other} beside {name}",
-                    allowed=f"{name} without {other}",
-                    what=why,
-                    fix=f"Remove {other} or {name}.",
-                )
+        if not self._states(name):
+            return
+        for other in filter(self._states, others):
+            yield finding(
+                EXCLUDES_ANOTHER,
+                other,
+                got=f"{other} beside {name}",
+                allowed=f"{name} without {other}",
+                what=why,
+                fix=f"Remove {other} or {name}.",
+            )
 
     def _settle(self) -> None:
         """Durations are ``timedelta``, lists tuples, and 3.0 is 3."""
@@ -205,6 +216,8 @@ class Options:
                     ) from None
             elif isinstance(value, list) and not is_token(value):
                 value = tuple(value)
+            elif isinstance(value, Mapping):
+                value = dict(value)  # whoever passed it may go on changing it
             elif isinstance(value, float) and float not in alternatives(option.kind):
                 value = int(value) if value.is_integer() and not is_token(value) else value
             object.__setattr__(self, option.name, value)
@@ -229,7 +242,9 @@ def read(
 def _part_of(group: type[_Group], wrong: Iterable[str]) -> type[_Group]:
     """A class like the group, whose objects raise ``Unsound`` for an option that is wrong."""
     unsound = dict.fromkeys(wrong, _unsound)
-    return type(group.__name__, (group,), {**unsound, "_group": group})
+    text = f"<{group.__name__}, wrong: {', '.join(wrong)}>"
+    members = {**unsound, "_group": group, "__repr__": lambda _: text}
+    return type(group.__name__, (group,), members)
 
 
 def _read(options: Options, name: str) -> Any:
@@ -257,7 +272,7 @@ def taken(group: type[_Made], source: Any, **given: Any) -> _Made:
 
 
 def changed(options: _Group, **values: Any) -> _Group:
-    """A copy with other values, of which nothing is checked: a file of them need not hold."""
+    """A copy with other values. Nothing is checked, as the values of a wrong file may be among them."""
     copy = object.__new__(type(options))
     for option in options_of(type(options)):
         value = values.get(option.name, getattr(options, option.name))
@@ -377,7 +392,7 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
                 _default(each),
                 group,
                 option,
-                Lasting in parts_of(kind),
+                AnyDuration in parts_of(kind),
                 tuple(note for note in notes if not isinstance(note, Option)),
             )
         )

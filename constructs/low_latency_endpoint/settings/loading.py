@@ -66,25 +66,23 @@ def _checked(
     source: YamlSource, path: str, folder: Path | None, within: Callable[[Path], bool] | None = None
 ) -> Settings:
     """The settings of a source without a problem; else an error with all of them."""
+    if source.problems and source.values is None:
+        raise SettingsError(path, source.problems)
+    values = {} if source.values is None else source.values
+    settings, findings = _judged(values, folder, within)
     problems = list(source.problems)
-    settings = None
-    if not problems or source.values is not None:
-        values = {} if source.values is None else source.values
-        settings, findings = _read(values, folder, within)
-        problems += [
-            (source.line(place), located(error, path_of(place)))
-            for place, error in findings
-            if not _is_said(place, source)
-        ]
-    if problems or settings is None:
+    for place, error in findings:
+        if not _is_reported(place, source):
+            problems.append((source.line(place), located(error, path_of(place))))
+    if problems:
         raise SettingsError(path, problems)
     return settings
 
 
-def _read(
+def _judged(
     values: Any, folder: Path | None, within: Callable[[Path], bool] | None
-) -> tuple[Settings | None, list[Finding]]:
-    """The settings that a file's values make, with what is wrong with them and with their plan."""
+) -> tuple[Settings, list[Finding]]:
+    """The settings that a file's values make, and what is wrong with them and with their plan."""
     settings, findings = settings_of(values, folder, within)
     if not findings:
         return settings, list(plan_checks(settings, files=folder is not None))
@@ -105,8 +103,8 @@ def settings_of(
     return settings, reading.findings
 
 
-def _is_said(place: Place, source: YamlSource) -> bool:
-    """Whether the text of this value was refused already."""
+def _is_reported(place: Place, source: YamlSource) -> bool:
+    """Whether the text of this value is among the problems already."""
     return any(place[: len(broken)] == broken for broken in source.broken)
 
 

@@ -10,12 +10,11 @@ from ..errors.findings import Place
 from ..facts.limits import INSTANCE_TYPE
 from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from ..options.compound_kinds import MappingKind
-from ..options.kind import WRONG, FileReading, NumberKind, Schema, TextKind, Wrong
+from ..options.kind import WRONG, FileReading, NumberKind, Schema, TextKind, Wrong, any_wrong
 from ..options.rules import WRONG_KIND
 from ..plan.price_file import read_price_file
 
 _FILE = "file"
-_AMOUNT = {"type": "number", "minimum": 0, "maximum": 100_000}
 
 
 class PricesKind(MappingKind):
@@ -35,30 +34,32 @@ class PricesKind(MappingKind):
             if amount is None:
                 continue
             if item == _FILE:
-                listed = _listed(str(amount), (*place, item), reading)
+                listed = _listed(amount, (*place, item), reading)
             elif isinstance(amount, Price):
                 stated[item] = amount
             else:
-                name = self.key.read(item, (*place, item), reading)
+                key = self.key.read(item, (*place, item), reading)
                 dollars = self.value.read(amount, (*place, item), reading)
-                if WRONG not in (name, dollars):
+                if not any_wrong([key, dollars]):
                     stated[item] = your_price(amount)
         return {**listed, **stated} if len(reading.findings) == before else WRONG
 
     def schema(self) -> Schema:
+        amount = self.value.schema()
         return {
             "type": "object",
-            "properties": {_FILE: {"type": "string"}, **dict.fromkeys(priced_items(), _AMOUNT)},
-            "patternProperties": {f"^(?:{INSTANCE_TYPE.regex})$": _AMOUNT},
+            "properties": {_FILE: {"type": "string"}, **dict.fromkeys(priced_items(), amount)},
+            "patternProperties": {f"^(?:{INSTANCE_TYPE.regex})$": amount},
             "additionalProperties": False,
         }
 
 
-def _listed(file: str, place: Place, reading: FileReading) -> dict[str, Price]:
+def _listed(file: Any, place: Place, reading: FileReading) -> dict[str, Price]:
     """The prices of a file; none without the settings' folder, as nobody knows where it lies."""
-    if not reading.folder:
+    name = TextKind(as_text=True).read(file, place, reading)
+    if isinstance(name, Wrong) or not reading.folder:
         return {}
-    path = reading.path(place, file)
+    path = reading.path(place, name)
     if isinstance(path, Wrong):
         return {}
     try:
