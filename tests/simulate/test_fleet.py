@@ -39,7 +39,7 @@ def watched(scenario: Scenario, seconds: float = SECONDS, window: float | None =
         deploying = control.updating and scenario.deployment
         starting = len(world.in_phase("starting"))
         assert len(world.serving) + starting <= (2 if deploying else 1) * most
-        assert 0 <= control.launched <= 2 * most + len(world.in_phase("draining"))
+        assert 0 <= control.paid_instances <= 2 * most + len(world.in_phase("draining"))
 
     control.act = looked_at  # type: ignore[method-assign]
     run.found = run.run()  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ def ends_whole(run: _Run) -> None:
     finishing = [
         instance for instance in world.in_phase("draining") if world.has_requests(instance)
     ]
-    assert control.launched == control.desired + len(finishing)
+    assert control.paid_instances == control.desired + len(finishing)
 
 
 times = st.integers(0, 1500).map(float)

@@ -27,7 +27,7 @@ class FleetControl:
         self.instance_seconds = 0.0
         self._paid_until = 0.0
         self.lost_zones: set[int] = set()
-        #: Instances that there are when nothing is under way any more.
+        #: The number of instances once nothing is under way.
         self.desired = scenario.instances
         #: Whether a deployment or a scaling activity is under way: the endpoint takes no other one.
         self.updating = False
@@ -79,12 +79,12 @@ class FleetControl:
         return self.world.has_requests(instance)
 
     @property
-    def launched(self) -> int:
-        """Instances that are paid for."""
+    def paid_instances(self) -> int:
+        """The number of instances that are paid for."""
         return sum(map(self.is_paid, self.world.fleet.values()))
 
     def pay_until(self, time: float) -> None:
-        """Add up instance time, and forget instances that have drained."""
+        """Add up instance time, and remove the instances that have drained by then."""
         world, before = self.world, self._paid_until
         drained = [
             instance
@@ -92,11 +92,11 @@ class FleetControl:
             if not (instance.dead or self.is_paid(instance))
         ]
         ends = [max(world.last_change(instance) - before, 0.0) for instance in drained]
-        self.instance_seconds += self.launched * (time - before) + sum(ends)
+        self.instance_seconds += self.paid_instances * (time - before) + sum(ends)
         self._paid_until = time
         world.remove(drained)
 
-    def forget(self, time: float) -> None:
+    def restart_payment(self, time: float) -> None:
         """Start counting instance time anew."""
         self.pay_until(time)
         self.instance_seconds = 0.0

@@ -363,7 +363,7 @@ class _Run:
             time,
             failed=self._failed - self.failed_before,
             serving=len(self.world.serving),
-            launched=self.control.launched,
+            launched=self.control.paid_instances,
             in_flight=int(self.world.state[core.IN_SYSTEM]),
         )
         self.window_begin = time
@@ -380,7 +380,7 @@ class _Run:
         self.entered_before = self.workload.entered
         self.drawn = [0.0, 0.0]
         self.added = world.entered
-        self.control.forget(world.now)
+        self.control.restart_payment(world.now)
 
     def _result(self) -> Replication:
         world, counter, control = self.world, self.counter, self.control

@@ -283,7 +283,7 @@ class World:
         return int(self.state[core.ENTRY])
 
     def take_results(self) -> int:
-        """The number of results that stand in the ``out`` arrays, which are free again then."""
+        """The number of results since the last call; their places in the arrays are free again."""
         results = int(self.state[core.RESULTS])
         self.state[core.RESULTS] = 0
         return results
