@@ -222,10 +222,10 @@ def test_the_warm_up_reserves_executions_on_request(deployed, given, reserved):
 def asked(monkeypatch):
     """The requests that were planned, one entry for each time."""
     requests = []
-    fleet_of = latency_plan._fleet
+    fleet_of = latency_plan.sized_fleet
     monkeypatch.setattr(
         latency_plan,
-        "_fleet",
+        "sized_fleet",
         lambda request, *given, **more: (
             requests.append(request),
             fleet_of(request, *given, **more),

@@ -32,7 +32,7 @@ _BURN_RATES = "https://sre.google/workbook/alerting-on-slos/"
 _MONTH_DAYS = 30
 
 
-def explain_alarms(plan: Plan) -> Iterator[Decision]:
+def explain_alarms(plan: Plan) -> Iterator[Decision[Any]]:
     """One threshold per metric and statistic, in milliseconds, never above the target."""
     tightest = plan.request.latency.tightest if plan.request.latency else None
     for alarm in plan.alarms:
@@ -88,7 +88,7 @@ def _window_note(request: EndpointRequest, alarm: AlarmThreshold) -> str:
     return f"at the peak {readable(float(requests))} requests come in {period_text(alarm.window)}"
 
 
-def _slow_requests(request: EndpointRequest) -> Iterator[Decision]:
+def _slow_requests(request: EndpointRequest) -> Iterator[Decision[Any]]:
     """The share of slow requests that pages, and what an objective's alarm never sees."""
     limit = request.slow_limit
     if limit is None or (request.share is not None and request.share.shadow):
@@ -116,7 +116,7 @@ def _slow_requests(request: EndpointRequest) -> Iterator[Decision]:
     )
 
 
-def _errors(request: EndpointRequest) -> Iterator[Decision]:
+def _errors(request: EndpointRequest) -> Iterator[Decision[Any]]:
     """The share of failures that pages, and the periods in which they are counted."""
     limit = request.error_limit
     if limit is None or (request.share is not None and request.share.shadow):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import asdict, field
-from typing import Any, NamedTuple
+from dataclasses import asdict, field, replace
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..errors import rule
 from ..errors.frozen import dataclass
@@ -50,12 +50,15 @@ _TITLES = {
 }
 
 
+Value = TypeVar("Value")
+
+
 @dataclass(frozen=True, kw_only=True)
-class Decision:
-    """One decision."""
+class Decision(Generic[Value]):
+    """A value of the plan with its reason, as the branch that decides it returns them."""
 
     name: str  # stable name, such as instances_at_peak
-    value: Any  # text, number, list, or None when nothing is decided. JSON-safe
+    value: Value  # text, number, list, or None when nothing is decided. JSON-safe
     unit: str = ""  # of the value; empty when it has none
     rule: str  # the rule that gives it, in words
     inputs: dict[str, Any] = field(default_factory=dict, hash=False)  # what went into the rule
@@ -66,6 +69,10 @@ class Decision:
     def __post_init__(self) -> None:
         values = {"value": self.value, **self.inputs}
         refuse(IMPOSSIBLE, self.name, out_of_range(numbers_of(values)))
+
+    def overridden_by(self, value: Value | None) -> Decision[Value]:
+        """This decision with the value that the caller states in its place, if there is one."""
+        return self if value is None else replace(self, value=value, overridden=True)
 
     @property
     def title(self) -> str:
@@ -161,12 +168,12 @@ class SummaryLine(NamedTuple):
 class Explanation:
     """Why a plan is what it is, to be printed: nothing is read back out of it."""
 
-    decisions: tuple[Decision, ...]  # in the order in which a reader needs them
+    decisions: tuple[Decision[Any], ...]  # in the order in which a reader needs them
     # what is suspicious, assumed, or stated by no page of AWS's: texts, each with an id
     warnings: tuple[PlanWarning, ...] = ()
     summary: tuple[SummaryLine, ...] = ()  # the plan in six lines
 
-    def __getitem__(self, name: str) -> Decision:
+    def __getitem__(self, name: str) -> Decision[Any]:
         for decision in self.decisions:
             if decision.name == name:
                 return decision
@@ -175,7 +182,7 @@ class Explanation:
     def __contains__(self, name: object) -> bool:
         return any(decision.name == name for decision in self.decisions)
 
-    def __iter__(self) -> Iterator[Decision]:
+    def __iter__(self) -> Iterator[Decision[Any]]:
         return iter(self.decisions)
 
     def __len__(self) -> int:
@@ -216,7 +223,7 @@ def warned(texts: Sequence[str]) -> list[Row]:
     return [Row("Warning", text, tone="careful") for text in texts]
 
 
-def _row(decision: Decision) -> tuple[str | Cell, ...]:
+def _row(decision: Decision[Any]) -> tuple[str | Cell, ...]:
     chosen = " (your choice)" if decision.overridden else ""
     source = Cell("AWS", link=decision.source) if decision.source else ""
     value = Cell(f"{decision.value_text}{chosen}", "strong")

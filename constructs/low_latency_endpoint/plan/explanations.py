@@ -63,7 +63,7 @@ def explanation_of(plan: Plan) -> Explanation:
     )
 
 
-def _network(plan: Plan) -> Iterator[Decision]:
+def _network(plan: Plan) -> Iterator[Decision[Any]]:
     """Subnets, their size, and the expected changes of zone."""
     zones = plan.request.client_zones
     yield Decision(
@@ -101,7 +101,7 @@ def _network(plan: Plan) -> Iterator[Decision]:
     yield from zone_hops(plan)
 
 
-def _instance_type(request: EndpointRequest) -> Decision:
+def _instance_type(request: EndpointRequest) -> Decision[Any]:
     facts = request.serving.facts
     known: dict[str, Any] = {}
     if facts:
@@ -147,7 +147,7 @@ def _pools(request: EndpointRequest) -> dict[str, Any]:
     return {"pools": [pool.text for pool in pools]} if pools else {}
 
 
-def _ami(plan: Plan) -> Iterator[Decision]:
+def _ami(plan: Plan) -> Iterator[Decision[Any]]:
     """Only where one is chosen: SageMaker's own is nothing that a plan could name."""
     if plan.inference_ami is None:
         return
@@ -177,7 +177,7 @@ def _ami(plan: Plan) -> Iterator[Decision]:
     )
 
 
-def _routing(plan: Plan) -> Decision:
+def _routing(plan: Plan) -> Decision[Any]:
     request, advice = plan.request, plan.routing_advice
     notes = [advice.reason]
     if plan.routing != advice.value:
@@ -196,7 +196,7 @@ def _routing(plan: Plan) -> Decision:
     )
 
 
-def _share(request: EndpointRequest) -> Iterator[Decision]:
+def _share(request: EndpointRequest) -> Iterator[Decision[Any]]:
     """Only of several variants: which part of the endpoint's traffic this one gets."""
     share = request.share
     if share is None:
@@ -237,7 +237,7 @@ def _payload(request: EndpointRequest) -> dict[str, Any]:
     return {name: size.size}
 
 
-def _warm_up(plan: Plan) -> Decision:
+def _warm_up(plan: Plan) -> Decision[Any]:
     kind, workers = plan.request.serving.workers
     share = plan.request.share
     of_share = {} if share is None else {"share": share.text}
@@ -262,7 +262,7 @@ _OF_SHARE = (
 )
 
 
-def _callers(plan: Plan) -> Iterator[Decision]:
+def _callers(plan: Plan) -> Iterator[Decision[Any]]:
     """Keep-alive, connections, payload and response time: what callers must know."""
     request = plan.request
     yield Decision(

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ..errors import AWS_DOCS
 from ..options.scaling import ScalingSchedule
-from ..options.throughput import (
-    FEWEST_INSTANCES,
-    HELD_SHARE,
-    MeasuredThroughput,
-    counted_instances,
-    instances_for,
-    stated,
-)
+from ..options.throughput import counted_instances, stated
 from ..report.numbers import plain_number, readable
 from .daily_peaks import DailyPeak, lead_minutes
 from .decisions import Decision
 from .endpoint_request import EndpointRequest
-from .plan import CONCURRENCY_METRIC, HEADROOM, INVOCATIONS_METRIC, Plan, ScalingPolicy
+from .instance_load import cache_limit, load_of_instance
+from .plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan, ScalingPolicy
 from .scaling_pace import fewest_for_rises
-from .token_explanations import cache_limit, cache_note, explain_in_flight
+from .token_explanations import explain_in_flight
+from .zone_outages import left_by_zone_outage
 
 _GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
 _PRIVATELINK = _GUIDE + "realtime-endpoints-privatelink.html"
@@ -36,170 +32,13 @@ _STEPS = AWS_DOCS + "/autoscaling/application/userguide/step-scaling-policy-over
 _PRACTICES = _GUIDE + "deployment-best-practices.html"
 
 
-_UNSCALED = "scaling is off: nothing changes the number of instances"
-
-
-def explain_fleet(plan: Plan) -> Iterator[Decision]:
+def explain_fleet(plan: Plan) -> Iterator[Decision[Any]]:
     """How many instances, and how many a zone outage leaves."""
-    request, fleet = plan.request, plan.fleet
-    unscaled = not request.scaling.enabled
-    yield _instances_at_peak(plan)
-    yield _min_instances(plan)
-    yield Decision(
-        name="initial_instances",
-        value=fleet.initial,
-        unit="instances",
-        rule="the instances at peak, so that the first traffic meets a fleet that holds it"
-        + ("" if unscaled else "; scaling takes away what is not needed"),
-        inputs={
-            "instances at peak": fleet.at_peak,
-            **{f"instances at peak, {peak.name}": peak.at_peak for peak in plan.standing_peaks},
-            "minimum": fleet.minimum,
-            "maximum": fleet.maximum,
-        },
-        overridden=request.instances.initial is not None,
-    )
-    yield _max_instances(plan)
-    zones = len(request.client_zones)
-    usual = plan.usual
-    serving = usual.serving_at_peak
-    left = usual.left_by_zone_outage(serving)
-    outage = usual.zone_outage(serving)
-    held = ""
-    if outage is not None:
-        tps = readable(float(outage.held), 4)
-        held = (
-            f"at the measured limit they hold {tps} TPS; the peak has {readable(float(outage.tps))}"
-        )
-    yield Decision(
-        name="instances_left_by_zone_outage",
-        value=left,
-        unit="instances",
-        rule="the instances at peak, less those of the fullest zone when they are spread evenly",
-        inputs={"instances at peak": serving, "client zones": zones, "lost": serving - left},
-        source=_PRACTICES,
-        note=held,
-    )
-
-
-def _instances_at_peak(plan: Plan) -> Decision:
-    fleet, measured = plan.fleet, plan.request.throughput
-    zones = len(plan.request.client_zones)
-    held = plan.held_tps
-    if measured and held:
-        saturated = max(instances_for(measured.peak_tps, held.limit), zones, FEWEST_INSTANCES)
-        counted_with = "(TPS per instance x safety factor)"
-        if held.by_target:
-            counted_with = "the TPS of an instance at your scaling target, or at most its limit"
-        return Decision(
-            name="instances_at_peak",
-            value=fleet.at_peak,
-            unit="instances",
-            rule=f"peak TPS / {counted_with}, rounded up; at least one per "
-            "client zone and at least two, unless fewer are stated",
-            inputs={
-                "peak TPS": measured.peak_tps,
-                **_load_of_instance(plan, measured),
-                "client zones": zones,
-                **cache_limit(plan, measured),
-            },
-            source=_LOAD_TEST,
-            note=f"at saturation, with nothing in reserve, {saturated:,} would do"
-            + cache_note(plan),
-        )
-    return Decision(
-        name="instances_at_peak",
-        value=fleet.at_peak,
-        unit="instances",
-        rule="without a measured throughput: one per client zone and at least two",
-        inputs={"client zones": zones},
-        source=_PRIVATELINK,
-        note="assumed, not derived: load-test one instance and state the throughput",
-    )
-
-
-def _load_of_instance(plan: Plan, measured: MeasuredThroughput) -> dict[str, Any]:
-    """What one instance holds, and what scaling keeps it at, as inputs."""
-    inputs: dict[str, Any] = {"TPS per instance": measured.tps_per_instance}
-    held = plan.held_tps
-    if held is None or not held.by_target:
-        return inputs | {"safety factor": measured.safety_factor}
-    scaling = plan.request.scaling
-    target = scaling.invocations_target or scaling.concurrency_target
-    return inputs | {"your scaling target": target, "TPS of an instance at it": float(held.kept)}
-
-
-def _min_instances(plan: Plan) -> Decision:
-    request, fleet, measured = plan.request, plan.fleet, plan.request.throughput
-    zones = len(request.client_zones)
-    unscaled = "" if request.scaling.enabled else _UNSCALED
-    by_target = plan.held_tps is not None and plan.held_tps.by_target
-    keeper = "your scaling target" if by_target else "the safety factor"
-    return Decision(
-        name="min_instances",
-        value=fleet.minimum,
-        unit="instances",
-        rule="the initial instances"
-        if unscaled
-        else "one per client zone and at least two, so that no zone is without at quiet hours"
-        + (
-            "; and what bridges the time until scaling has followed: of a rise what comes in its lag (1.5 "
-            "minutes and two starts; one of them with the cooldown of scaling out, a minute at least, to full minutes) / "
-            f"what {keeper} leaves of an instance, and no more than "
-            "of a jump, peak TPS / (TPS per instance x the share that counts as held), which is nothing "
-            "where as many are kept before it"
-            if measured and measured.states_rises
-            else ""
-        ),
-        inputs={"initial instances": fleet.initial}
-        if unscaled
-        else {"client zones": zones} | _rises(plan),
-        source=_PRACTICES,
-        overridden=request.instances.min is not None,
-        note=unscaled
-        or (
-            ""
-            if request.serving.burstable_types
-            else "at a known hour throughput.peaks raises it for that time alone"
-            if measured and measured.from_tps is not None and plan.peaks_raise_minimum
-            else ""
-            if measured and measured.states_rises
-            else "new instances take minutes: raise it, or schedule it, where traffic "
-            "jumps faster than that"
-        ),
-    )
-
-
-def _max_instances(plan: Plan) -> Decision:
-    request, fleet = plan.request, plan.fleet
-    zones = len(request.client_zones)
-    unscaled = "" if request.scaling.enabled else _UNSCALED
-    fixed = "burstable types do not scale" if request.serving.burstable_types else unscaled
-    if request.is_rare and plan.scaling is None:
-        fixed = fixed or "calls are rare: the fleet keeps its number"
-    most = max(fleet.at_peak, fleet.minimum, fleet.initial)
-    return Decision(
-        name="max_instances",
-        value=fleet.maximum,
-        unit="instances",
-        rule="the initial instances"
-        if fixed
-        else "1.5 times the most of the instances at peak, the minimum and the initial ones; or, if "
-        "more, all of them beside those of a zone that has failed and still counts: that number x "
-        "zones / (zones - 1)",
-        inputs={"initial instances": fleet.initial}
-        if fixed
-        else {
-            "instances at peak": fleet.at_peak,
-            "minimum": fleet.minimum,
-            "initial": fleet.initial,
-            "client zones": zones,
-            "worked out": f"{most} x {plain_number(float(HEADROOM))} = {plain_number(float(most * HEADROOM))}, "
-            f"{most} x {zones} / ({zones} - 1) = {plain_number(most * zones / (zones - 1), 4)}",
-        },
-        overridden=request.instances.max is not None,
-        note=(f"{fixed}; " if fixed else "") + _quota_note(plan),
-    )
+    at_peak, minimum, initial, maximum = plan.instances
+    yield from (at_peak, minimum, initial)
+    notes = [maximum.note, _quota_note(plan)]
+    yield replace(maximum, note="; ".join(filter(None, notes)))
+    yield left_by_zone_outage(plan)
 
 
 def _quota_note(plan: Plan) -> str:
@@ -211,7 +50,7 @@ def _quota_note(plan: Plan) -> str:
     )
 
 
-def explain_scaling(plan: Plan) -> Iterator[Decision]:
+def explain_scaling(plan: Plan) -> Iterator[Decision[Any]]:
     """Scaling metric, target and cooldowns; the metric is None, and no more, without a policy."""
     given, scaling = plan.request.scaling, plan.scaling
     yield _scaling_metric(plan)
@@ -251,7 +90,7 @@ def explain_scaling(plan: Plan) -> Iterator[Decision]:
         )
 
 
-def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision:
+def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision[Any]:
     """Another peak: the range that it asks for."""
     held = plan.held_tps
     usual = plan.request.throughput
@@ -272,18 +111,18 @@ def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision:
             "name": peak.name,
             "times": peak.peak.text,
             "peak TPS": peak.measured.peak_tps,
-            **_load_of_instance(plan, peak.measured),
+            **load_of_instance(plan.request.scaling, peak.measured, held),
             "instances at peak": peak.at_peak,
             **rises,
             "client zones": len(plan.request.client_zones),
-            **cache_limit(plan, peak.measured),
+            **cache_limit(peak.measured, held),
         },
         source=_LOAD_TEST,
         note="" if plan.schedule else "nothing scales, so the fixed fleet has to hold it",
     )
 
 
-def _scheduled_range(plan: Plan, number: int, action: ScalingSchedule) -> Decision:
+def _scheduled_range(plan: Plan, number: int, action: ScalingSchedule) -> Decision[Any]:
     """A scheduled action: the range that stands after it, and when it runs."""
     ranges = plan.standing_ranges.brought_by(action)
     lead: dict[str, Any] = {}
@@ -315,7 +154,7 @@ def _scheduled_range(plan: Plan, number: int, action: ScalingSchedule) -> Decisi
     )
 
 
-def _scaling_metric(plan: Plan) -> Decision:
+def _scaling_metric(plan: Plan) -> Decision[Any]:
     request, given, scaling = plan.request, plan.request.scaling, plan.scaling
     stated_concurrency = given.concurrency_target is not None
     if not given.enabled:
@@ -358,7 +197,7 @@ def _scaling_metric(plan: Plan) -> Decision:
     )
 
 
-def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision:
+def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision[Any]:
     request, given = plan.request, plan.request.scaling
     by_invocations = scaling.metric == INVOCATIONS_METRIC
     estimate = _by_littles_law(request)
@@ -392,7 +231,7 @@ def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision:
             inputs={
                 "TPS per instance": measured.tps_per_instance,
                 "safety factor": measured.safety_factor,
-                **cache_limit(plan, measured),
+                **cache_limit(measured, held),
             },
             source=_LOAD_TEST,
             note="at saturation the target would be " + readable(float(held.limit * 60)),
@@ -427,40 +266,3 @@ def _by_littles_law(request: EndpointRequest) -> str:
         f"{max(concurrent, 1)} (TPS per instance x safety factor x {statistic} of "
         f"{plain_number(milliseconds / 1000)} s)"
     )
-
-
-def _rises(plan: Plan) -> dict[str, Any]:
-    """The rises of traffic that are stated, and what they ask for."""
-    request = plan.request
-    measured, lag_seconds = request.throughput, request.rise_seconds
-    held_tps = plan.held_tps
-    if measured is None or held_tps is None or not measured.states_rises:
-        return {}
-    told: dict[str, Any] = {
-        "peak TPS": measured.peak_tps,
-        **_load_of_instance(plan, measured),
-        "share that counts as held": HELD_SHARE,
-        **cache_limit(plan, measured),
-    }
-    limit = float(held_tps.limit)
-    reserve = f"{plain_number(limit)} x (1 - {plain_number(measured.safety_factor)})"
-    if held_tps.by_target or held_tps.limit < stated(measured.tps_per_instance):
-        reserve = f"{plain_number(limit, 4)} - {plain_number(float(held_tps.planned), 4)}"
-    if measured.from_tps is not None:
-        told["jumps from TPS"] = measured.from_tps
-        held = limit * HELD_SHARE
-        worked = f"{plain_number(measured.peak_tps)} / ({plain_number(limit)} x {plain_number(HELD_SHARE)}) = {plain_number(measured.peak_tps / held, 3)}"
-    else:
-        rise = measured.rise_tps_per_minute or 0
-        lag = lag_seconds / 60
-        told["rise in TPS per minute"] = rise
-        told["an instance's start in seconds"] = request.start_seconds
-        told["scale-out cooldown in seconds"] = request.scale_out_seconds
-        told["scaling's lag in minutes"] = lag
-        free = float(held_tps.limit - held_tps.planned)
-        worked = f"{plain_number(rise)} x {plain_number(lag)} / ({reserve})"
-        worked += f" = {plain_number(rise * lag / free, 3)}" if free else ""
-    return told | {
-        "worked out": worked,
-        "for the rise": fewest_for_rises(measured, lag_seconds, held_tps),
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..options.load import TokenLengths, TokenTraffic
 from ..options.throughput import stated
@@ -71,7 +71,7 @@ def _between_text(plan: Plan, slowest: DecodePace) -> str:
     return f"{text}, {slowest.milliseconds / target:.0%} of itl_{percentile}"
 
 
-def explain_floors(plan: Plan) -> Iterator[Decision]:
+def explain_floors(plan: Plan) -> Iterator[Decision[Any]]:
     """Both floors on the slowest type; notes have the other types."""
     paces = _paces(plan)
     if not paces:
@@ -97,7 +97,7 @@ def explain_floors(plan: Plan) -> Iterator[Decision]:
         yield _first_token_floor(first, paces)
 
 
-def _first_token_floor(first: FirstTokenFloor, paces: Sequence[DecodePace]) -> Decision:
+def _first_token_floor(first: FirstTokenFloor, paces: Sequence[DecodePace]) -> Decision[Any]:
     """The floor before the first token that is the largest share of its target."""
     pace, prompt = first.pace, first.prompt
     others = {

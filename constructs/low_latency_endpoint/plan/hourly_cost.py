@@ -181,7 +181,7 @@ class EndpointCost:
             return None
         return replace(sent, per_hour=sent.per_hour * self.highest_tps * 3600)
 
-    def decisions(self) -> Iterator[Decision]:
+    def decisions(self) -> Iterator[Decision[Any]]:
         """The costs as decisions of the plan; without a price one that says what is missing."""
         if self.without_price:
             stated = " ".join(f"--price {name}=USD" for name in self.without_price)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from typing import Any
 
 from ..errors import AWS_DOCS
 from ..errors.frozen import dataclass
@@ -169,7 +170,7 @@ def also_on(
 _LARGE_MODELS = AWS_DOCS + "/sagemaker/latest/dg/large-model-inference-uncompressed.html"
 
 
-def explain_hub_model(serving: HubServing | None) -> Iterator[Decision]:
+def explain_hub_model(serving: HubServing | None) -> Iterator[Decision[Any]]:
     """The model of the Hub: its commit, its container, and what there is room for."""
     if serving is None:
         return

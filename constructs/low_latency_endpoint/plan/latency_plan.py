@@ -8,18 +8,19 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ..facts.metrics import check_statistic
-from ..facts.rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX, SCHEDULE_BESIDE_PEAKS
+from ..facts.rules import SCHEDULE_BESIDE_PEAKS
 from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
 from ..options.scaling import CHANGES_NEED_SCALING, ScalingSchedule, most_scheduled, whole_seconds
-from ..options.throughput import FEWEST_INSTANCES, HeldTps, stated
+from ..options.throughput import HeldTps, stated
 from .alarm_windows import latency_window
 from .daily_peaks import DailyPeak, daily_schedule, lead_minutes
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
+from .fleet_size import sized_fleet
 from .fleet_under_load import Fleet
+from .instance_load import InFlight
 from .plan import (
     CONCURRENCY_METRIC,
-    HEADROOM,
     INVOCATIONS_METRIC,
     WARM_UP_MISS,
     WARM_UP_MOST,
@@ -29,13 +30,12 @@ from .plan import (
     followed,
     held_by_instance,
     kept_for_overhead,
-    needed_at_peak,
     share_of_target,
 )
 from .routing import recommend_routing
 from .scaling_pace import SCALE_IN_SECONDS, fewest_for_rises
 from .standing_ranges import CapacityRange, check_schedule
-from .token_plan import InFlight, TokenPlan, token_plan
+from .token_plan import TokenPlan, token_plan
 
 
 def make_plan(request: EndpointRequest) -> Plan:
@@ -70,9 +70,11 @@ def make_plan(request: EndpointRequest) -> Plan:
     'TPS per instance x safety factor x 60'
     """
     tokens = token_plan(request, kept_for_overhead(request))
+    series = tokens.in_flight if tokens else None
     in_flight = followed(request, tokens)
     held = held_by_instance(request, tokens.room if tokens else None)
-    fleet = _fleet(request, held, is_rare=request.is_rare)
+    instances = sized_fleet(request, held, series, is_rare=request.is_rare)
+    fleet = instances.numbers
     tightest = request.latency.tightest if request.latency else None
     advice = recommend_routing(
         generative=request.is_generative,
@@ -80,14 +82,14 @@ def make_plan(request: EndpointRequest) -> Plan:
         target_ms=tightest[1] if tightest else None,
     )
     scaling = _scaling(request, fleet, in_flight, held)
-    peaks = tuple(_daily_peaks(request, held))
+    peaks = tuple(_daily_peaks(request, held, series))
     schedule = _schedule(request, fleet, scaling, peaks)
     _check_changes(request, fleet, scaling, schedule)
     addresses = addresses_per_subnet(most_scheduled(schedule, fleet.maximum))
     return Plan(
         request=request,
         explained_by=_explained,
-        fleet=fleet,
+        instances=instances,
         addresses_per_subnet=addresses,
         subnet_prefix_length=roomy_prefix_length(addresses),
         routing=request.routing.name if request.routing else advice.value,
@@ -107,63 +109,6 @@ def _explained(plan: Plan) -> Explanation:
     from .explanations import explanation_of  # loaded when somebody asks
 
     return explanation_of(plan)
-
-
-def _fleet(request: EndpointRequest, held: HeldTps | None, *, is_rare: bool) -> Fleet:
-    """Minimum, initial and maximum instances, checked against each other.
-
-    The range is for the usual peak. Initial instances, and those of a fleet that does not scale,
-    are for the highest one. Whether calls are rare is decided by the highest one of the whole day,
-    not by the peak that a range is for.
-    """
-    zones, given = len(request.client_zones), request.scaling
-    minimum, initial, maximum = (getattr(request.instances, x) for x in ("min", "initial", "max"))
-    # Who states fewer than one per zone gets them, and a warning.
-    chosen = [count for count in (minimum, initial, maximum) if count is not None]
-    floor = min([max(zones, FEWEST_INSTANCES), *chosen])
-    at_peak = max(floor, needed_at_peak(request.throughput, held) or 0)
-    at_highest_peak = at_peak
-    if request.throughput:
-        highest = replace(
-            request.throughput, from_tps=None, peak_tps=request.throughput.highest_tps
-        )
-        at_highest_peak = max(at_peak, needed_at_peak(highest, held) or 0)
-    if request.serving.burstable_types:  # burstable types do not scale: one number for all three
-        size = maximum or initial or minimum or at_highest_peak
-        minimum, maximum = minimum or size, maximum or size
-        if maximum > minimum:
-            raise BURSTABLE.error(
-                got=f"{', '.join(request.serving.burstable_types)} from {minimum} to {maximum} instances",
-                allowed="the same minimum and maximum",
-                where="instance_type",
-            )
-    smallest = minimum
-    if smallest is None:
-        measured = request.throughput
-        rises = 1
-        if measured is not None and held is not None:
-            rises = fewest_for_rises(measured, request.rise_seconds, held)
-        smallest = max(floor, min(rises, maximum or rises))
-    needed = max(at_peak if given.enabled else at_highest_peak, smallest, initial or 0)
-    largest = maximum or (needed if is_rare and not given.is_asked_for else _maximum(needed, zones))
-    if smallest > largest:
-        raise MIN_ABOVE_MAX.error(
-            got=f"{smallest} above {largest}", allowed=f"at most {largest}", where="instances.min"
-        )
-    first = min(max(at_highest_peak, smallest), largest) if initial is None else initial
-    if not smallest <= first <= largest:
-        raise INITIAL_OUTSIDE_RANGE.error(
-            got=str(first), allowed=f"{smallest} to {largest}", where="instances.initial"
-        )
-    if not given.enabled:  # what is not stated stays at the number that it starts with
-        smallest = first if minimum is None else smallest
-        largest = first if maximum is None else largest
-    return Fleet(at_peak, smallest, first, largest)
-
-
-def _maximum(needed: int, zones: int) -> int:
-    """Half as much again, and enough to hold the peak while a lost zone still counts."""
-    return max(math.ceil(needed * HEADROOM), math.ceil(Fraction(needed * zones, zones - 1)))
 
 
 def _scaling(
@@ -194,7 +139,9 @@ def _scaling(
     )
 
 
-def _daily_peaks(request: EndpointRequest, held: HeldTps | None) -> Iterator[DailyPeak]:
+def _daily_peaks(
+    request: EndpointRequest, held: HeldTps | None, in_flight: InFlight | None
+) -> Iterator[DailyPeak]:
     """The other peaks of the day, with the ranges that the same rules give for each.
 
     A stated minimum is the least for each. A higher peak than the usual one is a jump at a known time:
@@ -207,7 +154,7 @@ def _daily_peaks(request: EndpointRequest, held: HeldTps | None) -> Iterator[Dai
     for name, peak in usual.peaks.items():
         measured = usual.at_peak(peak)
         at_peak = replace(request, throughput=measured, instances=instances)
-        fleet = _fleet(at_peak, held, is_rare=request.is_rare)
+        fleet = sized_fleet(at_peak, held, in_flight, is_rare=request.is_rare).numbers
         ahead = fewest_for_rises(measured, request.rise_seconds, held)
         if peak.tps > usual.peak_tps:
             ahead = max(ahead, fleet.at_peak)

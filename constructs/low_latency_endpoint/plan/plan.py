@@ -18,15 +18,16 @@ from .alarm_windows import AlarmWindow
 from .daily_peaks import DailyPeak, lead_minutes, standing_names
 from .decisions import IMPOSSIBLE, Explanation, numbers_of
 from .endpoint_request import EndpointRequest
+from .fleet_size import SizedFleet
 from .fleet_under_load import Fleet, FleetUnderLoad
+from .instance_load import InFlight
 from .routing import RoutingRecommendation
 from .standing_ranges import CapacityRange, StandingRanges
-from .token_plan import InFlight, TokenPlan
+from .token_plan import TokenPlan
 
 INVOCATIONS_METRIC = "SageMakerVariantInvocationsPerInstance"
 CONCURRENCY_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
 DEFAULT_OVERHEAD_SHARE = 0.2
-HEADROOM = Fraction(3, 2)
 KEEPALIVE_SECONDS = 60
 WARM_UP_MOST = 10_000
 WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
@@ -77,7 +78,7 @@ class Plan:
 
     request: EndpointRequest  # what it was made from
     explained_by: Callable[[Plan], Explanation] = field(compare=False, repr=False)
-    fleet: Fleet
+    instances: SizedFleet
     addresses_per_subnet: int  # of each client zone's subnet
     subnet_prefix_length: int
     routing: str
@@ -110,6 +111,11 @@ class Plan:
             yield from out_of_range(threshold, high=alarm.target)
         if self.tokens is not None:
             yield from self.tokens.problems()
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """The numbers of instances without their reasons."""
+        return self.instances.numbers
 
     def needed_for(self, measured: MeasuredThroughput | None) -> int | None:
         """Instances that a load alone needs at its peak; ``None`` without a throughput."""

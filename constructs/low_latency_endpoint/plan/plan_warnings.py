@@ -25,11 +25,12 @@ from .decisions import PlanWarning
 from .deployment_time import deployment_warnings
 from .endpoint_request import EndpointRequest
 from .fleet_under_load import FleetUnderLoad, also
+from .floor_explanations import first_token_warnings
 from .period_objectives import objective_warnings
 from .plan import Plan
 from .request_size import size_warnings
 from .scaling_pace import SCALE_OUT_SECONDS, fewest_for_rises, jump_seconds, start_floor
-from .token_explanations import token_warnings
+from .token_explanations import token_warnings, unwatched_token_warnings
 from .zone_outages import outage_warnings
 
 NOBODY_NOTIFIED = (
@@ -56,6 +57,8 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     yield from contradictions(plan)
     yield from _target(plan)
     yield from token_warnings(plan)
+    yield from first_token_warnings(plan)
+    yield from unwatched_token_warnings(plan)
     yield from _start(plan)
     yield from _fleet(plan)
     if not (plan.request.share and plan.request.share.shadow):  # whose answers nobody waits for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..errors import AWS_DOCS
 from ..facts.zones import dns_suffix
@@ -38,7 +39,7 @@ _KEPT = {
 OWN_NAMES = "callers use its own names (outputs ZonalUrl and RegionalUrl), as private DNS is off"
 
 
-def zone_hops(plan: Plan) -> Iterator[Decision]:
+def zone_hops(plan: Plan) -> Iterator[Decision[Any]]:
     """The expected changes of zone: to the interface endpoint, and from there to an instance."""
     request, zones = plan.request, len(plan.request.client_zones)
     answers = request.private_dns

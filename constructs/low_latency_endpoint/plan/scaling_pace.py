@@ -6,12 +6,13 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors.frozen import dataclass
 from ..errors.impossible import falling, out_of_range, refuse
 from ..facts.scaling_rules import IN_MINUTES, IN_SHARE, OUT_DATAPOINTS
 from ..options.throughput import HELD_SHARE, instances_for, stated
+from ..report.numbers import plain_number
 from .decisions import IMPOSSIBLE
 
 if TYPE_CHECKING:
@@ -69,7 +70,19 @@ def rise_seconds(instance_seconds: int, cooldown: int) -> int:
     return METRIC_DELAY_SECONDS + period // 2 + decided + instance_seconds
 
 
+class RisesHeld(NamedTuple):
+    """The smallest minimum with which scaling follows the stated rises, and how it follows."""
+
+    fewest: int
+    worked_out: str
+
+
 def fewest_for_rises(measured: MeasuredThroughput, lag_seconds: int, held: HeldTps) -> int:
+    """The minimum of :func:`minimum_for_rises` alone."""
+    return minimum_for_rises(measured, lag_seconds, held).fewest
+
+
+def minimum_for_rises(measured: MeasuredThroughput, lag_seconds: int, held: HeldTps) -> RisesHeld:
     """The smallest minimum with which scaling follows the rises of traffic that are stated.
 
     With *t* requests per second at an instance's limit, of which scaling uses a share *s*, and a peak
@@ -81,16 +94,29 @@ def fewest_for_rises(measured: MeasuredThroughput, lag_seconds: int, held: HeldT
       ``m t >= m t s + r D``, and no more than for a jump. The limit is reached at the lag's end alone.
     """
     holding = instances_for(measured.peak_tps, held.limit, HELD_SHARE)
+    peak, limit = measured.peak_tps, float(held.limit)
     if measured.from_tps is not None:
-        kept = 0
-        if measured.from_tps:
-            kept = instances_for(measured.from_tps, held.kept)
-        return 1 if kept >= holding else holding
-    if measured.rise_tps_per_minute is not None:
-        comes = stated(measured.rise_tps_per_minute) * Fraction(lag_seconds, 60)
-        spare = held.limit - held.planned
-        return min(holding, math.ceil(comes / spare)) if spare else holding
-    return 1
+        kept = instances_for(measured.from_tps, held.kept) if measured.from_tps else 0
+        worked_out = f"{plain_number(peak)} / ({plain_number(limit)} x {plain_number(HELD_SHARE)}) = {plain_number(peak / (limit * HELD_SHARE), 3)}"
+        return RisesHeld(1 if kept >= holding else holding, worked_out)
+    if measured.rise_tps_per_minute is None:
+        return RisesHeld(1, "")
+    rise, lag = measured.rise_tps_per_minute, lag_seconds / 60
+    comes = stated(rise) * Fraction(lag_seconds, 60)
+    spare = held.limit - held.planned
+    worked_out = f"{plain_number(rise)} x {plain_number(lag)} / ({_spare_text(measured, held)})"
+    if not spare:
+        return RisesHeld(holding, worked_out)
+    worked_out += f" = {plain_number(rise * lag / float(spare), 3)}"
+    return RisesHeld(min(holding, math.ceil(comes / spare)), worked_out)
+
+
+def _spare_text(measured: MeasuredThroughput, held: HeldTps) -> str:
+    """What scaling leaves of an instance's limit, as a difference or as a share."""
+    limit = float(held.limit)
+    if held.by_target or held.limit < stated(measured.tps_per_instance):
+        return f"{plain_number(limit, 4)} - {plain_number(float(held.planned), 4)}"
+    return f"{plain_number(limit)} x (1 - {plain_number(measured.safety_factor)})"
 
 
 MINUTE = 60.0

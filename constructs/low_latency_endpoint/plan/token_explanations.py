@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AWS_DOCS
-from ..options.throughput import limit_tps, stated
+from ..options.throughput import stated
 from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision, PlanWarning
-from .floor_explanations import first_token_warnings
+from .instance_load import InFlight, cache_limit
 from .plan import INVOCATIONS_METRIC
-from .token_plan import FIRST_TOKEN, InFlight, TokenThreshold
+from .token_plan import FIRST_TOKEN, TokenThreshold
 
 if TYPE_CHECKING:
-    from ..options.throughput import MeasuredThroughput
     from .plan import Plan
 
 
@@ -35,7 +34,7 @@ WHOLE_CALLS_OF_STREAMS = (
 )
 
 
-def explain_tokens(plan: Plan) -> Iterator[Decision]:
+def explain_tokens(plan: Plan) -> Iterator[Decision[Any]]:
     """Capacity in tokens, how long a call takes, and the room in the KV cache."""
     request, made, traffic = plan.request, plan.tokens, plan.request.tokens
     if made is None or traffic is None:
@@ -60,7 +59,7 @@ def explain_tokens(plan: Plan) -> Iterator[Decision]:
             inputs={
                 "TPS per instance": measured.tps_per_instance,
                 **lengths,
-                **cache_limit(plan, measured),
+                **(cache_limit(measured, plan.held_tps) if plan.held_tps else {}),
             },
             note="for answers and prompts as long as these: other lengths ask for another load test",
         )
@@ -79,7 +78,7 @@ def explain_tokens(plan: Plan) -> Iterator[Decision]:
         )
 
 
-def _call(plan: Plan, seconds: float) -> Decision:
+def _call(plan: Plan, seconds: float) -> Decision[Any]:
     request, made = plan.request, plan.tokens
     assert made is not None
     assert request.tokens is not None
@@ -116,7 +115,7 @@ def _call(plan: Plan, seconds: float) -> Decision:
     )
 
 
-def explain_in_flight(found: InFlight) -> Decision:
+def explain_in_flight(found: InFlight) -> Decision[Any]:
     """The scaling target that follows from the load test or from the KV cache."""
     inputs: dict[str, Any] = {
         "concurrency per instance": found.measured,
@@ -140,14 +139,14 @@ def explain_in_flight(found: InFlight) -> Decision:
     )
 
 
-def explain_token_alarms(plan: Plan) -> Iterator[Decision]:
+def explain_token_alarms(plan: Plan) -> Iterator[Decision[Any]]:
     """Limits on tokens, in seconds, for query alarms on what the container publishes."""
     own_share = plan.request.overhead_share is not None
     for threshold in watched_thresholds(plan):
         yield explain_limit(threshold, chosen=own_share and threshold.measures == FIRST_TOKEN)
 
 
-def explain_limit(limit: TokenThreshold, *, chosen: bool) -> Decision:
+def explain_limit(limit: TokenThreshold, *, chosen: bool) -> Decision[Any]:
     """One limit; ``chosen`` where the share kept for overhead is."""
     return Decision(
         name=alarm_name_of(limit),
@@ -199,28 +198,6 @@ def _few_first_tokens(plan: Plan) -> Iterator[PlanWarning]:
         )
 
 
-def cache_note(plan: Plan) -> str:
-    """That the KV cache asks for more instances than the safety factor does, where it does."""
-    series = plan.tokens.in_flight if plan.tokens else None
-    if series is None or not series.room or not series.bound_by_cache:
-        return ""
-    if plan.held_tps is not None and plan.held_tps.by_target:
-        return ""
-    return (
-        f"; the KV cache holds {series.room:,} of the {readable(series.safe)} requests in flight that "
-        f"would be in reach, so {plain_number(float(series.share), 3)} of the limit is counted with, and not "
-        "the safety factor"
-    )
-
-
-def cache_limit(plan: Plan, measured: MeasuredThroughput) -> dict[str, Any]:
-    """What the KV cache lets an instance hold, as an input; none where it allows what is measured."""
-    limit = limit_tps(measured, plan.room)
-    if limit == stated(measured.tps_per_instance):
-        return {}
-    return {"TPS that its KV cache holds": float(limit)}
-
-
 def prefix_note(plan: Plan) -> str:
     """What is known of PREFIX_AWARE for these prompts; empty where it is chosen."""
     if plan.routing == "PREFIX_AWARE":
@@ -248,13 +225,18 @@ NO_TOKEN_ALARMS = (
 
 
 def token_warnings(plan: Plan) -> Iterator[PlanWarning]:
-    """All of them; none of an endpoint that states no tokens."""
+    """Warn of lengths, requests in flight and alarms that the tokens of requests contradict."""
     if plan.tokens is None:
         return
     yield from _lengths(plan)
     yield from _in_flight(plan)
     yield from _few_first_tokens(plan)
-    yield from first_token_warnings(plan)
+
+
+def unwatched_token_warnings(plan: Plan) -> Iterator[PlanWarning]:
+    """Warn where no target, or no alarm, is on the tokens of a language model."""
+    if plan.tokens is None:
+        return
     request = plan.request
     if request.latency is not None and not request.latency.of_tokens:
         yield PlanWarning(

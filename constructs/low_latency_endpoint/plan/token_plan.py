@@ -11,6 +11,7 @@ from ..errors.impossible import out_of_range
 from ..options.throughput import limit_tps, stated
 from .decisions import numbers_of
 from .endpoint_request import EndpointRequest
+from .instance_load import InFlight
 
 FIRST_TOKEN, BETWEEN_TOKENS = "time to first token", "inter-token latency"
 TOKEN_LIMITS = {FIRST_TOKEN: "ttft_milliseconds", BETWEEN_TOKENS: "itl_milliseconds"}
@@ -25,37 +26,6 @@ class TokenThreshold(NamedTuple):
     target: float  # of the caller, in milliseconds
     share: float  # of the target: all of it between tokens; less the overhead's to the first token
     seconds: float  # where the alarm stands, in the unit that servers publish
-
-
-class InFlight(NamedTuple):
-    """Requests in flight that scaling holds one instance at, and what it follows from."""
-
-    measured: float
-    safety_factor: float
-    # requests of these lengths that the KV cache has room for; None where that is not known
-    room: int | None
-
-    @property
-    def safe(self) -> float:
-        """The measured limit times the safety factor."""
-        return float(stated(self.measured) * stated(self.safety_factor))
-
-    @property
-    def bound_by_cache(self) -> bool:
-        """Whether the KV cache holds fewer than the load test would allow."""
-        return self.room is not None and self.room < self.safe
-
-    @property
-    def share(self) -> Fraction:
-        """Of the measured limit that one instance is held at."""
-        if self.room is not None and self.bound_by_cache:
-            return self.room / stated(self.measured)
-        return stated(self.safety_factor)
-
-    @property
-    def target(self) -> float:
-        """The smaller of the two."""
-        return float(self.room) if self.room is not None and self.bound_by_cache else self.safe
 
 
 @dataclass(frozen=True, kw_only=True)

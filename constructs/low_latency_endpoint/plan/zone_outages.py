@@ -13,6 +13,8 @@ from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
+from ..errors import AWS_DOCS
+from ..facts.limits import GUIDE
 from ..options.throughput import (
     FEWEST_INSTANCES,
     HELD_SHARE,
@@ -23,7 +25,7 @@ from ..options.throughput import (
     tps_held,
 )
 from ..report.numbers import percent_above, plain_number, readable
-from .decisions import PlanWarning
+from .decisions import Decision, PlanWarning
 from .fleet_under_load import Fleet, FleetUnderLoad, FleetWithoutZone, also
 from .plan import Plan, needed_at_peak
 from .scaling_pace import fewest_for_rises
@@ -211,6 +213,29 @@ def _needed_with(standing: FleetUnderLoad, held_tps: HeldTps) -> int:
     needed = needed_at_peak(standing.measured, held_tps)
     assert needed is not None
     return needed
+
+
+def left_by_zone_outage(plan: Plan) -> Decision[int]:
+    """How many of the instances at peak an outage of the fullest zone leaves."""
+    usual = plan.usual
+    serving = usual.serving_at_peak
+    left = usual.left_by_zone_outage(serving)
+    outage = usual.outage_at_peak
+    held = ""
+    if outage is not None:
+        tps = readable(float(outage.held), 4)
+        held = (
+            f"at the measured limit they hold {tps} TPS; the peak has {readable(float(outage.tps))}"
+        )
+    return Decision(
+        name="instances_left_by_zone_outage",
+        value=left,
+        unit="instances",
+        rule="the instances at peak, less those of the fullest zone when they are spread evenly",
+        inputs={"instances at peak": serving, "client zones": usual.zones, "lost": serving - left},
+        source=AWS_DOCS + GUIDE + "deployment-best-practices.html",
+        note=held,
+    )
 
 
 class _LowerLoad(NamedTuple):

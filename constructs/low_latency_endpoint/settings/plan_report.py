@@ -87,7 +87,7 @@ def _explained(settings: Settings, variant: PlannedVariant) -> Explanation:
     )
 
 
-def _with_stated_alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Decision]:
+def _with_stated_alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Decision[Any]]:
     """The plan's decisions, with the thresholds that the settings state in place of its own."""
     alarms = settings.endpoints[key].alarms
     stated = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from ..errors.findings import Place
 from ..errors.frozen import dataclass
@@ -250,7 +251,7 @@ def token_alarm_count(endpoint: EndpointSettings, plan: Plan) -> int:
     return len(token_limits(endpoint, plan)) + sum(gauge is not None for gauge in gauges)
 
 
-def stated_limits(endpoint: EndpointSettings, plan: Plan) -> Iterator[Decision]:
+def stated_limits(endpoint: EndpointSettings, plan: Plan) -> Iterator[Decision[Any]]:
     """Decisions on limits that the settings state in place of the plan's."""
     for limit in token_limits(endpoint, plan):
         if not limit.target:  # no target: a threshold of one's own
