@@ -17,7 +17,8 @@ from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
 from low_latency_endpoint.options.scaling import InstanceCounts, ScalingOptions
 from low_latency_endpoint.options.throughput import MeasuredThroughput, PeakAtTime
 from low_latency_endpoint.plan.hub_serving import HubModel, hub_serving
-from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, Plan
+from low_latency_endpoint.plan.plan import Plan
+from low_latency_endpoint.plan.scaling_policy import CONCURRENCY_METRIC
 
 from .pinned_models import GPT_OSS_20B, MISTRAL_7B
 from .test_token_plan import QWEN3_8B, chat, ms, served, warned

@@ -18,7 +18,8 @@ from low_latency_endpoint.options.throughput import MeasuredThroughput
 from low_latency_endpoint.plan.hub_serving import HubModel, hub_serving
 from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.pinned_model import PinnedModel
-from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, Plan
+from low_latency_endpoint.plan.plan import Plan
+from low_latency_endpoint.plan.scaling_policy import CONCURRENCY_METRIC
 
 from .conftest import requested
 from .pinned_models import BGE_SMALL, MISTRAL_7B

@@ -20,7 +20,8 @@ from low_latency_endpoint.plan.decisions import PlanWarning
 from low_latency_endpoint.plan.hub_serving import HubModel, HubServing, hub_serving
 from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
-from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
+from low_latency_endpoint.plan.plan import Plan
+from low_latency_endpoint.plan.scaling_policy import CONCURRENCY_METRIC, INVOCATIONS_METRIC
 from low_latency_endpoint.plan.token_floors import DecodePace, decode_paces, hides_pace
 from low_latency_endpoint.plan.variant_shares import further_request, shares_of
 from tests.refusals import refused

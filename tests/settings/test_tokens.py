@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from low_latency_endpoint.options.load import TokenLengths, TokenTraffic
-from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC
+from low_latency_endpoint.plan.scaling_policy import CONCURRENCY_METRIC, INVOCATIONS_METRIC
 from low_latency_endpoint.settings import explain_variants, parse_settings, plan_endpoint
 from low_latency_endpoint.settings.stack import Settings
 from tests.settings_files import mistakes

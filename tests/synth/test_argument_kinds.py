@@ -76,7 +76,7 @@ from low_latency_endpoint.options.argument_kinds import checked_arguments
 from low_latency_endpoint.options.compound_kinds import kind_of_argument
 from low_latency_endpoint.options.deployment import AllAtOnce
 from low_latency_endpoint.options.kind import AnyKind
-from low_latency_endpoint.plan.plan import CONCURRENCY_METRIC, ScalingPolicy
+from low_latency_endpoint.plan.scaling_policy import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
 from tests.depth import BY_NIGHT
 from tests.pinned_models import QWEN, written_lock

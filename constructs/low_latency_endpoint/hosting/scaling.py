@@ -35,7 +35,7 @@ from ..options.argument_kinds import checked_arguments
 from ..options.option import read
 from ..options.scaling import ScalingSchedule
 from ..options.throughput import invocations_target
-from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
+from ..plan.scaling_policy import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
 from ..plan.standing_ranges import CapacityRange, check_ranges
 from ..synthesis.construct_tree import path_below, path_of
 from ..synthesis.template_values import check, check_seconds, is_token

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from ..errors import AWS_DOCS
 from ..options.scaling import ScalingSchedule
-from ..options.throughput import counted_instances, stated
-from ..report.numbers import plain_number, readable
+from ..options.throughput import counted_instances
 from .daily_peaks import DailyPeak, lead_minutes
 from .decisions import Decision
-from .endpoint_request import EndpointRequest
 from .instance_load import cache_limit, load_of_instance
-from .plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan, ScalingPolicy
+from .plan import Plan
 from .scaling_pace import fewest_for_rises
-from .token_explanations import explain_in_flight
 from .zone_outages import left_by_zone_outage
 
 _GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
@@ -52,39 +48,23 @@ def _quota_note(plan: Plan) -> str:
 
 def explain_scaling(plan: Plan) -> Iterator[Decision[Any]]:
     """Scaling metric, target and cooldowns; the metric is None, and no more, without a policy."""
-    given, scaling = plan.request.scaling, plan.scaling
-    yield _scaling_metric(plan)
+    metric, *others = plan.scaling_decisions
+    yield metric
     for number, peak in enumerate(plan.standing_peaks, 1):
         yield _peak_range(plan, number, peak)
-    if scaling is None:
+    yield from others
+    if plan.scaling is None:
         return
-    yield _scaling_target(plan, scaling)
-    yield Decision(
-        name="scale_out_cooldown",
-        unit="seconds",
-        value=scaling.scale_out_seconds,
-        rule="one period of the metric: an instance too early costs little, one too late costs "
-        "latency",
-        inputs={"metric period in seconds": 60, "AWS's default": 300},
-        overridden=given.scale_out_cooldown is not None,
-    )
-    yield Decision(
-        name="scale_in_cooldown",
-        unit="seconds",
-        value=scaling.scale_in_seconds,
-        rule="AWS's default, slower than scaling out, so that a lull does not cost instances",
-        source=_POLICY,
-        overridden=given.scale_in_cooldown is not None,
-    )
     for number, action in enumerate(plan.schedule, 1):
         yield _scheduled_range(plan, number, action)
-    if given.steps is not None:
+    steps = plan.request.scaling.steps
+    if steps is not None:
         yield Decision(
             name="scaling_steps",
-            value=given.steps.text,
+            value=steps.text,
             rule="instances to add on a jump, before target tracking acts; target tracking takes "
             "them away again",
-            inputs={"watches": given.steps.metric, "periods": given.steps.periods},
+            inputs={"watches": steps.metric, "periods": steps.periods},
             source=_STEPS,
             overridden=True,
         )
@@ -151,118 +131,4 @@ def _scheduled_range(plan: Plan, number: int, action: ScalingSchedule) -> Decisi
         },
         source=_SCHEDULED,
         overridden=not plan.peaks,
-    )
-
-
-def _scaling_metric(plan: Plan) -> Decision[Any]:
-    request, given, scaling = plan.request, plan.request.scaling, plan.scaling
-    stated_concurrency = given.concurrency_target is not None
-    if not given.enabled:
-        why = "none: scaling is off, your choice"
-    elif given.invocations_target is not None:
-        why = "target tracking on invocations per instance, because you state its target"
-    elif stated_concurrency:
-        why = (
-            "target tracking on requests in flight per instance, every 10 s, because you state "
-            "how many one instance holds"
-        )
-    elif scaling is not None and scaling.metric == CONCURRENCY_METRIC:
-        why = (
-            "target tracking on requests in flight per instance, every 10 s: an invocation counts "
-            "once, however long its answer is"
-        )
-    else:
-        why = (
-            "target tracking on invocations per instance, once one instance's throughput is "
-            "measured"
-        )
-    by_invocations = scaling is not None and scaling.metric == INVOCATIONS_METRIC
-    estimate = _by_littles_law(request)
-    return Decision(
-        name="scaling_metric",
-        value=scaling.metric if scaling else None,
-        rule=why,
-        inputs={
-            "throughput": "measured" if request.throughput else "not measured",
-            "minimum": plan.fleet.minimum,
-            "maximum": plan.fleet.maximum,
-        },
-        source=_POLICY,
-        overridden=not given.enabled or stated_concurrency or given.invocations_target is not None,
-        note="answers differ in length, so requests in flight say more than requests per minute: "
-        f"try {CONCURRENCY_METRIC} (every 10 s, counts what queues in the container) with a "
-        f"target of about {estimate}"
-        if by_invocations and request.is_generative and estimate
-        else "",
-    )
-
-
-def _scaling_target(plan: Plan, scaling: ScalingPolicy) -> Decision[Any]:
-    request, given = plan.request, plan.request.scaling
-    by_invocations = scaling.metric == INVOCATIONS_METRIC
-    estimate = _by_littles_law(request)
-    measured = request.throughput
-    if by_invocations and given.invocations_target is not None:
-        planned = measured.target_invocations_per_instance if measured else None
-        instead: dict[str, Any] = {}
-        if measured is not None:
-            instead["TPS per instance"] = measured.tps_per_instance
-            instead["safety factor"] = measured.safety_factor
-        return Decision(
-            name="scaling_target",
-            value=scaling.target,
-            unit="invocations per instance per minute",
-            rule="your number: the invocations per minute that scaling keeps one instance at, "
-            "whatever the safety factor is",
-            inputs=instead,
-            source=_LOAD_TEST,
-            overridden=True,
-            note=f"from the measured throughput it would be {readable(planned)}" if planned else "",
-        )
-    held = plan.held_tps
-    if by_invocations:
-        assert measured is not None
-        assert held is not None
-        return Decision(
-            name="scaling_target",
-            value=scaling.target,
-            unit="invocations per instance per minute",
-            rule="TPS per instance x safety factor x 60",
-            inputs={
-                "TPS per instance": measured.tps_per_instance,
-                "safety factor": measured.safety_factor,
-                **cache_limit(measured, held),
-            },
-            source=_LOAD_TEST,
-            note="at saturation the target would be " + readable(float(held.limit * 60)),
-        )
-    if given.concurrency_target is None and plan.tokens and plan.tokens.in_flight:
-        return explain_in_flight(plan.tokens.in_flight)
-    return Decision(
-        name="scaling_target",
-        value=scaling.target,
-        unit="requests in flight per instance",
-        rule="your number: the requests in flight that scaling keeps one instance at",
-        source=_CONCURRENCY,
-        overridden=True,
-        note=f"measured throughput x target would be about {estimate}" if estimate else "",
-    )
-
-
-def _by_littles_law(request: EndpointRequest) -> str:
-    """Requests in flight at the measured throughput with its safety factor, and how they follow."""
-    measured = request.throughput
-    typical = request.latency.typical if request.latency else None
-    if not (typical and measured):
-        return ""
-    statistic, milliseconds = typical
-    concurrent = math.floor(
-        stated(measured.tps_per_instance)
-        * stated(measured.safety_factor)
-        * stated(milliseconds)
-        / 1000
-    )
-    return (
-        f"{max(concurrent, 1)} (TPS per instance x safety factor x {statistic} of "
-        f"{plain_number(milliseconds / 1000)} s)"
     )

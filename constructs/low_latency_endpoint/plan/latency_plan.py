@@ -10,7 +10,7 @@ from fractions import Fraction
 from ..facts.metrics import check_statistic
 from ..facts.rules import SCHEDULE_BESIDE_PEAKS
 from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
-from ..options.scaling import CHANGES_NEED_SCALING, ScalingSchedule, most_scheduled, whole_seconds
+from ..options.scaling import CHANGES_NEED_SCALING, ScalingSchedule, most_scheduled
 from ..options.throughput import HeldTps, stated
 from .alarm_windows import latency_window
 from .daily_peaks import DailyPeak, daily_schedule, lead_minutes
@@ -20,20 +20,17 @@ from .fleet_size import sized_fleet
 from .fleet_under_load import Fleet
 from .instance_load import InFlight
 from .plan import (
-    CONCURRENCY_METRIC,
-    INVOCATIONS_METRIC,
     WARM_UP_MISS,
     WARM_UP_MOST,
     AlarmThreshold,
     Plan,
-    ScalingPolicy,
-    followed,
     held_by_instance,
     kept_for_overhead,
     share_of_target,
 )
 from .routing import recommend_routing
-from .scaling_pace import SCALE_IN_SECONDS, fewest_for_rises
+from .scaling_pace import fewest_for_rises
+from .scaling_policy import ScalingPolicy, decided_scaling
 from .standing_ranges import CapacityRange, check_schedule
 from .token_plan import TokenPlan, token_plan
 
@@ -70,10 +67,9 @@ def make_plan(request: EndpointRequest) -> Plan:
     'TPS per instance x safety factor x 60'
     """
     tokens = token_plan(request, kept_for_overhead(request))
-    series = tokens.in_flight if tokens else None
-    in_flight = followed(request, tokens)
+    in_flight = tokens.in_flight if tokens else None
     held = held_by_instance(request, tokens.room if tokens else None)
-    instances = sized_fleet(request, held, series, is_rare=request.is_rare)
+    instances = sized_fleet(request, held, in_flight, is_rare=request.is_rare)
     fleet = instances.numbers
     tightest = request.latency.tightest if request.latency else None
     advice = recommend_routing(
@@ -81,8 +77,9 @@ def make_plan(request: EndpointRequest) -> Plan:
         instances=fleet.maximum,
         target_ms=tightest[1] if tightest else None,
     )
-    scaling = _scaling(request, fleet, in_flight, held)
-    peaks = tuple(_daily_peaks(request, held, series))
+    decided = decided_scaling(request, fleet, held, in_flight)
+    scaling = decided.policy
+    peaks = tuple(_daily_peaks(request, held, in_flight))
     schedule = _schedule(request, fleet, scaling, peaks)
     _check_changes(request, fleet, scaling, schedule)
     addresses = addresses_per_subnet(most_scheduled(schedule, fleet.maximum))
@@ -96,6 +93,7 @@ def make_plan(request: EndpointRequest) -> Plan:
         routing_advice=advice,
         inference_ami=request.serving.inference_ami or request.serving.needed_ami,
         scaling=scaling,
+        scaling_decisions=decided.decisions,
         schedule=schedule,
         peaks=peaks,
         alarms=tuple(_thresholds(request)),
@@ -109,34 +107,6 @@ def _explained(plan: Plan) -> Explanation:
     from .explanations import explanation_of  # loaded when somebody asks
 
     return explanation_of(plan)
-
-
-def _scaling(
-    request: EndpointRequest, fleet: Fleet, in_flight: InFlight | None, held: HeldTps | None
-) -> ScalingPolicy | None:
-    """The policy, where there is a target and room; language models count in flight."""
-    given, measured = request.scaling, request.throughput
-    scale_in = whole_seconds(given.scale_in_cooldown)
-    if not given.enabled or fleet.minimum == fleet.maximum:
-        return None
-    if given.concurrency_target is not None:
-        metric, target = CONCURRENCY_METRIC, given.concurrency_target
-    elif given.invocations_target is not None:
-        metric, target = INVOCATIONS_METRIC, given.invocations_target
-    elif in_flight is not None:
-        metric, target = CONCURRENCY_METRIC, in_flight.target
-    elif measured is not None and held is not None:
-        metric = INVOCATIONS_METRIC
-        of_planned = float(60 * held.planned)
-        target = min(measured.target_invocations_per_instance, of_planned)
-    else:
-        return None
-    return ScalingPolicy(
-        metric,
-        target,
-        request.scale_out_seconds,
-        SCALE_IN_SECONDS if scale_in is None else scale_in,
-    )
 
 
 def _daily_peaks(

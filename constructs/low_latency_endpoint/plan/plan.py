@@ -16,17 +16,15 @@ from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
 from ..options.throughput import HeldTps, MeasuredThroughput, instances_for, stated, tps_held
 from .alarm_windows import AlarmWindow
 from .daily_peaks import DailyPeak, lead_minutes, standing_names
-from .decisions import IMPOSSIBLE, Explanation, numbers_of
+from .decisions import IMPOSSIBLE, Decision, Explanation, numbers_of
 from .endpoint_request import EndpointRequest
 from .fleet_size import SizedFleet
 from .fleet_under_load import Fleet, FleetUnderLoad
-from .instance_load import InFlight
 from .routing import RoutingRecommendation
+from .scaling_policy import ScalingPolicy
 from .standing_ranges import CapacityRange, StandingRanges
 from .token_plan import TokenPlan
 
-INVOCATIONS_METRIC = "SageMakerVariantInvocationsPerInstance"
-CONCURRENCY_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
 DEFAULT_OVERHEAD_SHARE = 0.2
 KEEPALIVE_SECONDS = 60
 WARM_UP_MOST = 10_000
@@ -45,15 +43,6 @@ class ServedPeak(NamedTuple):
     label: str  # its name and its times
     tps: float
     instances: int  # that serve it
-
-
-class ScalingPolicy(NamedTuple):
-    """A scaling policy: the metric, what one instance is held at, and the rests after a change."""
-
-    metric: str
-    target: float
-    scale_out_seconds: int
-    scale_in_seconds: int
 
 
 class AlarmThreshold(NamedTuple):
@@ -85,6 +74,7 @@ class Plan:
     routing_advice: RoutingRecommendation  # what the rule gives, whatever was chosen
     inference_ami: str | None  # None for SageMaker's own
     scaling: ScalingPolicy | None  # None where the number of instances stays
+    scaling_decisions: tuple[Decision[Any], ...]  # that it is made of; without it the metric's
     alarms: tuple[AlarmThreshold, ...]  # on whole calls; empty without such a target
     warm_up_requests: int
     # in flight at the peak, over all callers; None without a target or a throughput
@@ -254,14 +244,6 @@ def _differing(one: Any, other: Any) -> set[str]:
     return {
         each.name for each in fields(one) if getattr(one, each.name) != getattr(other, each.name)
     }
-
-
-def followed(request: EndpointRequest, tokens: TokenPlan | None) -> InFlight | None:
-    """What is measured in flight, where scaling by default follows it."""
-    given, found = request.scaling, tokens.in_flight if tokens else None
-    own = (given.concurrency_target, given.invocations_target)
-    chosen = (given.metric == "invocations" and given.enabled) or own != (None, None)
-    return None if chosen or found is None or not found.target else found
 
 
 def kept_for_overhead(request: EndpointRequest) -> Fraction:

@@ -14,7 +14,8 @@ from .deployment_time import fewest_while_rising
 from .floor_explanations import floor_lines
 from .hourly_cost import EndpointCost
 from .period_objectives import planned_objective
-from .plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
+from .plan import DEFAULT_OVERHEAD_SHARE, Plan
+from .scaling_policy import CONCURRENCY_METRIC
 from .token_explanations import watched_thresholds
 from .zone_outages import assumed_jump, assumed_outage
 

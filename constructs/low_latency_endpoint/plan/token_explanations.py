@@ -10,8 +10,8 @@ from ..errors import AWS_DOCS
 from ..options.throughput import stated
 from ..report.numbers import milliseconds, plain_number, readable
 from .decisions import Decision, PlanWarning
-from .instance_load import InFlight, cache_limit
-from .plan import INVOCATIONS_METRIC
+from .instance_load import cache_limit
+from .scaling_policy import INVOCATIONS_METRIC
 from .token_plan import FIRST_TOKEN, TokenThreshold
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _NEAR_STREAM_LIMIT = 0.9  # of its seconds, from which on a warning names it: ou
 _OPTIONS = AWS_DOCS + "/sagemaker/latest/dg/deploy-model-options.html"
 _ROUTING = AWS_DOCS + ("/sagemaker/latest/APIReference/API_PrefixAwareRoutingConfig.html")
 _HISTOGRAMS = AWS_DOCS + "/AmazonCloudWatch/latest/monitoring/metrics-otel-histograms.html"
-_CONCURRENCY = AWS_DOCS + "/sagemaker/latest/dg/endpoint-auto-scaling-add-code-define.html"
 WHOLE_CALLS_OF_STREAMS = (
     "of a streamed answer no page of AWS's says whether ModelLatency ends with the first or with "
     "the last byte"
@@ -112,30 +111,6 @@ def _call(plan: Plan, seconds: float) -> Decision[Any]:
         inputs=inputs,
         source=_OPTIONS,
         note="; ".join(notes),
-    )
-
-
-def explain_in_flight(found: InFlight) -> Decision[Any]:
-    """The scaling target that follows from the load test or from the KV cache."""
-    inputs: dict[str, Any] = {
-        "concurrency per instance": found.measured,
-        "safety factor": found.safety_factor,
-        "room in the KV cache": "not known" if found.room is None else found.room,
-    }
-    if found.bound_by_cache:
-        note = f"the KV cache binds: the load test would allow {readable(found.safe)}"
-    elif found.room is None:
-        note = "how many the KV cache holds is not known, so the load test alone says it"
-    else:
-        note = f"the load test binds: the KV cache has room for {found.room:,}"
-    return Decision(
-        name="scaling_target",
-        value=found.target,
-        unit="requests in flight per instance",
-        rule="concurrency per instance x safety factor, and no more than the KV cache has room for",
-        inputs=inputs,
-        source=_CONCURRENCY,
-        note=note + ". Streams count until their last token",
     )
 
 

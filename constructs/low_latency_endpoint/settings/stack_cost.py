@@ -18,9 +18,10 @@ from ..options.option import options_of
 from ..options.throughput import MeasuredThroughput
 from ..plan.billed_items import BilledItem
 from ..plan.hourly_cost import EndpointCost, PricedType, StackCost, sent_request
-from ..plan.plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, Plan
+from ..plan.plan import Plan
 from ..plan.recorded_rise import contradicted_rises
 from ..plan.scaling_pace import FleetAlong, fleet_along
+from ..plan.scaling_policy import CONCURRENCY_METRIC, INVOCATIONS_METRIC
 from ..plan.schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY
 from ..plan.set_times import SetTimes
 from ..plan.traffic_shapes import Shape, shapes

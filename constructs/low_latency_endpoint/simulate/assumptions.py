@@ -14,15 +14,9 @@ from ..facts.scaling_rules import wanted_capacity
 from ..options.deployment import DeploymentPolicy
 from ..options.throughput import MeasuredThroughput, counted_instances
 from ..plan.deployment_time import deployment_of
-from ..plan.plan import (
-    CONCURRENCY_METRIC,
-    Plan,
-    ScalingPolicy,
-    ServedPeak,
-    kept_for_overhead,
-    share_of_target,
-)
+from ..plan.plan import Plan, ServedPeak, kept_for_overhead, share_of_target
 from ..plan.scaling_pace import INSTANCE_SECONDS, SCALE_IN_SECONDS, SCALE_OUT_SECONDS
+from ..plan.scaling_policy import CONCURRENCY_METRIC, ScalingPolicy
 from ..plan.set_times import SetTimes, TimesAlong
 from ..plan.traffic_shapes import Shape
 from ..report.numbers import milliseconds, readable
