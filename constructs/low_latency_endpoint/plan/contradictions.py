@@ -11,10 +11,11 @@ from ..options.alarms import SLOW_BURN_RATE
 from ..options.scaling import whole_seconds
 from ..options.throughput import counted_instances, stated
 from ..report.numbers import milliseconds, readable
+from .alarm_thresholds import kept_for_overhead
 from .alarm_windows import share_beyond
 from .decisions import PlanWarning, contradicts
 from .endpoint_request import EndpointRequest
-from .plan import Plan, kept_for_overhead
+from .plan import Plan
 from .scaling_pace import start_floor
 from .token_floors import decode_paces
 

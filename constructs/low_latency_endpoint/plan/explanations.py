@@ -11,7 +11,7 @@ from ..facts.images import AMI_SOURCE, cuda_words
 from ..facts.instance_types import SOURCE as INSTANCE_TYPE_SOURCE
 from ..facts.limits import LARGEST_BODY_BYTES, MODEL_BODY_BYTES
 from ..report.numbers import milliseconds, readable
-from .alarm_explanations import explain_alarms
+from .alarm_thresholds import explain_errors_and_slow_requests
 from .decisions import Decision, Explanation
 from .endpoint_request import EndpointRequest
 from .fleet_explanations import explain_fleet, explain_scaling
@@ -53,7 +53,8 @@ def explanation_of(plan: Plan) -> Explanation:
             *explain_fleet(plan),
             *explain_tokens(plan),
             *explain_scaling(plan),
-            *explain_alarms(plan),
+            *(alarm.decision for alarm in plan.alarms),
+            *explain_errors_and_slow_requests(plan.request),
             *explain_token_alarms(plan),
             _warm_up(plan),
             *_callers(plan),

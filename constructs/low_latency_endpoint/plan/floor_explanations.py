@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from ..options.load import TokenLengths, TokenTraffic
 from ..options.throughput import stated
 from ..report.numbers import milliseconds, readable
+from .alarm_thresholds import kept_for_overhead
 from .decisions import Decision, PlanWarning, SummaryLine
-from .plan import Plan, kept_for_overhead
+from .plan import Plan
 from .token_floors import EMBEDDING_BYTES, ITL_BELOW_FLOOR, DecodePace, decode_paces
 
 _LONG_PROMPT_FROM = ("p95", "p99")  # targets that a prompt of the 95th percentile has to meet

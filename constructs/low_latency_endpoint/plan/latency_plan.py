@@ -7,27 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from ..facts.metrics import check_statistic
 from ..facts.rules import SCHEDULE_BESIDE_PEAKS
 from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
 from ..options.scaling import CHANGES_NEED_SCALING, ScalingSchedule, most_scheduled
 from ..options.throughput import HeldTps, stated
-from .alarm_windows import latency_window
+from .alarm_thresholds import alarm_thresholds, kept_for_overhead
 from .daily_peaks import DailyPeak, daily_schedule, lead_minutes
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest
 from .fleet_size import sized_fleet
 from .fleet_under_load import Fleet
 from .instance_load import InFlight
-from .plan import (
-    WARM_UP_MISS,
-    WARM_UP_MOST,
-    AlarmThreshold,
-    Plan,
-    held_by_instance,
-    kept_for_overhead,
-    share_of_target,
-)
+from .plan import WARM_UP_MISS, WARM_UP_MOST, Plan, held_by_instance
 from .routing import recommend_routing
 from .scaling_pace import fewest_for_rises
 from .scaling_policy import ScalingPolicy, decided_scaling
@@ -96,7 +87,7 @@ def make_plan(request: EndpointRequest) -> Plan:
         scaling_decisions=decided.decisions,
         schedule=schedule,
         peaks=peaks,
-        alarms=tuple(_thresholds(request)),
+        alarms=tuple(alarm_thresholds(request)),
         warm_up_requests=_warm_up(request, fleet),
         caller_connections=_connections(request, tokens),
         tokens=tokens,
@@ -170,30 +161,6 @@ def _check_changes(
                 where=name,
             )
     check_schedule(schedule, fleet.minimum, fleet.maximum)
-
-
-def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
-    """The target split between model and overhead; one threshold per metric and statistic."""
-    tightest = request.latency.tightest if request.latency else None
-    if request.latency is None or tightest is None or request.is_rare:
-        return  # of rare calls a percentile, and an average, is that of a single one
-    kept = kept_for_overhead(request)
-    parts = [
-        ("ModelLatency", statistic, target, 1 - kept)
-        for statistic, target in request.latency.milliseconds.items()
-    ]
-    # On the average, because no percentiles are listed as valid for this metric.
-    parts.append(("OverheadLatency", "Average", tightest[1], kept))
-    for metric, statistic, target, share in parts:
-        check_statistic(metric, statistic)
-        yield AlarmThreshold(
-            metric,
-            statistic,
-            target,
-            float(share),
-            share_of_target(target, share),
-            latency_window(request.alarm_window, statistic, request.peak_tps),
-        )
 
 
 def _warm_up(request: EndpointRequest, fleet: Fleet) -> int:

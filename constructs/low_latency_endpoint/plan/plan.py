@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field, fields, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..errors import rule
 from ..errors.frozen import dataclass
 from ..errors.impossible import out_of_range, refuse
-from ..facts.metrics import microseconds_from_milliseconds
 from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
-from ..options.throughput import HeldTps, MeasuredThroughput, instances_for, stated, tps_held
-from .alarm_windows import AlarmWindow
+from ..options.throughput import HeldTps, MeasuredThroughput, instances_for, tps_held
+from .alarm_thresholds import AlarmThreshold
 from .daily_peaks import DailyPeak, lead_minutes, standing_names
 from .decisions import IMPOSSIBLE, Decision, Explanation, numbers_of
 from .endpoint_request import EndpointRequest
@@ -25,7 +23,6 @@ from .scaling_policy import ScalingPolicy
 from .standing_ranges import CapacityRange, StandingRanges
 from .token_plan import TokenPlan
 
-DEFAULT_OVERHEAD_SHARE = 0.2
 KEEPALIVE_SECONDS = 60
 WARM_UP_MOST = 10_000
 WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
@@ -43,22 +40,6 @@ class ServedPeak(NamedTuple):
     label: str  # its name and its times
     tps: float
     instances: int  # that serve it
-
-
-class AlarmThreshold(NamedTuple):
-    """One threshold, in milliseconds: the target's share for the metric, never above the target."""
-
-    metric: str
-    statistic: str
-    target: float
-    share: float
-    milliseconds: float
-    window: AlarmWindow
-
-    @property
-    def microseconds(self) -> float:
-        """The threshold as CloudWatch has the metric."""
-        return microseconds_from_milliseconds(self.milliseconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,18 +225,6 @@ def _differing(one: Any, other: Any) -> set[str]:
     return {
         each.name for each in fields(one) if getattr(one, each.name) != getattr(other, each.name)
     }
-
-
-def kept_for_overhead(request: EndpointRequest) -> Fraction:
-    """The share of the target for network and SageMaker's overhead."""
-    return stated(
-        DEFAULT_OVERHEAD_SHARE if request.overhead_share is None else request.overhead_share
-    )
-
-
-def share_of_target(target: float, share: Fraction) -> float:
-    """A share of a target in milliseconds; never more than the target, whatever is rounded."""
-    return min(float(stated(target) * share), target)
 
 
 def held_by_instance(request: EndpointRequest, room: int | None) -> HeldTps | None:

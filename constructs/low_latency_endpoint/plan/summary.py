@@ -8,13 +8,14 @@ from ..facts.prices import HOURS_PER_MONTH
 from ..facts.token_values import is_token
 from ..options.throughput import FEWEST_INSTANCES, counted_instances
 from ..report.numbers import readable
+from .alarm_thresholds import DEFAULT_OVERHEAD_SHARE
 from .alarm_warnings import assumed_rates
 from .decisions import SummaryLine
 from .deployment_time import fewest_while_rising
 from .floor_explanations import floor_lines
 from .hourly_cost import EndpointCost
 from .period_objectives import planned_objective
-from .plan import DEFAULT_OVERHEAD_SHARE, Plan
+from .plan import Plan
 from .scaling_policy import CONCURRENCY_METRIC
 from .token_explanations import watched_thresholds
 from .zone_outages import assumed_jump, assumed_outage

@@ -27,10 +27,6 @@ _NEAR_STREAM_LIMIT = 0.9  # of its seconds, from which on a warning names it: ou
 _OPTIONS = AWS_DOCS + "/sagemaker/latest/dg/deploy-model-options.html"
 _ROUTING = AWS_DOCS + ("/sagemaker/latest/APIReference/API_PrefixAwareRoutingConfig.html")
 _HISTOGRAMS = AWS_DOCS + "/AmazonCloudWatch/latest/monitoring/metrics-otel-histograms.html"
-WHOLE_CALLS_OF_STREAMS = (
-    "of a streamed answer no page of AWS's says whether ModelLatency ends with the first or with "
-    "the last byte"
-)
 
 
 def explain_tokens(plan: Plan) -> Iterator[Decision[Any]]:

@@ -13,8 +13,9 @@ from ..facts.durations import seconds_of
 from ..facts.scaling_rules import wanted_capacity
 from ..options.deployment import DeploymentPolicy
 from ..options.throughput import MeasuredThroughput, counted_instances
+from ..plan.alarm_thresholds import kept_for_overhead, share_of_target
 from ..plan.deployment_time import deployment_of
-from ..plan.plan import Plan, ServedPeak, kept_for_overhead, share_of_target
+from ..plan.plan import Plan, ServedPeak
 from ..plan.scaling_pace import INSTANCE_SECONDS, SCALE_IN_SECONDS, SCALE_OUT_SECONDS
 from ..plan.scaling_policy import CONCURRENCY_METRIC, ScalingPolicy
 from ..plan.set_times import SetTimes, TimesAlong

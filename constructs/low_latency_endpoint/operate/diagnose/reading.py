@@ -48,8 +48,8 @@ from ...account.updates import update_changes
 from ...errors import rule
 from ...facts.container_metrics import server_of
 from ...facts.prices import Price
+from ...plan.alarm_thresholds import DEFAULT_OVERHEAD_SHARE
 from ...plan.decisions import PLAN_METADATA, values_in_template
-from ...plan.plan import DEFAULT_OVERHEAD_SHARE
 from ...report.numbers import milliseconds
 from .diagnosis import Diagnosis
 from .endpoint_state import broken_paths, misread, read_drift, read_unstarted
