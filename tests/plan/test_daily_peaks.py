@@ -143,7 +143,7 @@ def test_peaks_that_cover_the_day_get_one_action() -> None:
 def test_what_has_to_hold_the_most_takes_the_highest_peak() -> None:
     usual, plan = plan_of({}), plan_of({"night": NIGHT})
     assert (plan.most, plan.largest_fleet, plan.fewest) == (68, 68, 2)
-    assert plan.addresses_per_subnet > usual.addresses_per_subnet
+    assert plan.addresses.value > usual.addresses.value
     assert plan.caller_connections == 400  # 2000 x 0.2 s
     assert plan.fleet.initial == 28  # 34, as far as the usual maximum lets them
     assert plan.fleet.at_peak == usual.fleet.at_peak == 14

@@ -172,7 +172,7 @@ def test_the_factors_own_target_changes_no_number(load: Load, peaks: dict[str, A
     stated = load.limit * load.factor * 60 / 100
     own = load.plan(load={"peaks": peaks}, invocations_target=stated)
     derived = load.plan(own=False, load={"peaks": peaks})
-    for name in ("fleet", "scaling", "schedule", "peaks", "addresses_per_subnet", "alarms"):
+    for name in ("fleet", "scaling", "schedule", "peaks", "addresses", "alarms"):
         assert getattr(own, name) == getattr(derived, name)
     values = [
         {decision.name: decision.value for decision in plan.explanation} for plan in (own, derived)

@@ -27,7 +27,7 @@ from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.search.bounds import Bounds, quantile_bounds
 from low_latency_endpoint.load_test.search.limit_search import Limit
 from low_latency_endpoint.operate.diagnose.diagnosis import BreakdownRow, Onset, Split
-from low_latency_endpoint.plan import latency_plan
+from low_latency_endpoint.plan import endpoint_decisions, latency_plan
 from low_latency_endpoint.plan.billed_items import BilledItem
 from low_latency_endpoint.plan.decisions import Decision
 from low_latency_endpoint.plan.fleet_under_load import Fleet
@@ -365,7 +365,7 @@ def test_a_run_that_answers_nothing_has_no_latency() -> None:
 def test_the_command_prints_no_impossible_plan(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    monkeypatch.setattr(latency_plan, "_warm_up", lambda *_: -5)
+    monkeypatch.setattr(endpoint_decisions, "WARM_UP_MOST", -5)
     monkeypatch.setattr(variant_plans, "_plan_of", latency_plan.make_plan)  # keeps no earlier one
     done = CliRunner().invoke(app, ["plan", "--settings", str(SETTINGS), *arguments])
     assert isinstance(done.exception, SettingsError)

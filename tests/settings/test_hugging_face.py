@@ -41,7 +41,7 @@ def test_image_and_environment_follow_from_the_lock_file(tmp_path: Path) -> None
     plan = plan_endpoint(settings, "chat")
     assert plan.request.serving.hub is not None
     assert plan.request.serving.images == (f"vllm:{container.image.dlc.tag}",)
-    assert plan.inference_ami == "al2023-ami-sagemaker-inference-gpu-4-1"  # of CUDA 13
+    assert plan.inference_ami.value == "al2023-ami-sagemaker-inference-gpu-4-1"  # of CUDA 13
 
 
 def test_images_elsewhere_than_the_deep_learning_containers_have_their_account(

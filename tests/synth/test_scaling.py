@@ -260,7 +260,7 @@ def test_the_target_has_the_actions_as_they_are_stated(stack, scaled, template_o
 def test_subnets_and_the_capacity_alarm_follow_the_largest_range(stack, scaled, template_of):
     endpoint = scaled(schedule=[MORNING])
     # Two addresses for each of 40 instances, twice for an update; 22 for AWS's, the link and spare.
-    assert endpoint.plan.addresses_per_subnet >= 160
+    assert endpoint.plan.addresses.value >= 160
     assert endpoint.plan.largest_fleet == 40
     (alarm,) = (
         each

@@ -12,7 +12,7 @@ from aws_cdk import CfnOutput, Stack, Stage
 from constructs import Construct, IValidation
 
 from ..network.private_link import RuntimePrivateLink
-from ..plan.plan import Plan
+from ..plan.plan import KEEPALIVE_SECONDS, Plan
 from ..synthesis.construct_tree import kept, path_of, stack_of
 
 
@@ -50,7 +50,7 @@ def values_for_callers(
     client = {
         "max_pool_connections": plan.caller_connections,
         "tcp_keepalive": True,
-        "keepalive_seconds": plan.caller_keepalive_seconds,
+        "keepalive_seconds": KEEPALIVE_SECONDS,
     }
     yield CallerValue(
         "ClientSettings",

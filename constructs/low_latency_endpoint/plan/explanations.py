@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import AWS_DOCS
-from ..facts import subnets
-from ..facts.images import AMI_SOURCE, cuda_words
 from ..facts.instance_types import SOURCE as INSTANCE_TYPE_SOURCE
 from ..facts.limits import LARGEST_BODY_BYTES, MODEL_BODY_BYTES
-from ..report.numbers import milliseconds, readable
 from .alarm_thresholds import explain_errors_and_slow_requests
 from .decisions import Decision, Explanation
+from .endpoint_decisions import HOST_VPC
 from .endpoint_request import EndpointRequest
 from .fleet_explanations import explain_fleet, explain_scaling
 from .floor_explanations import explain_floors
 from .hub_serving import explain_hub_model
-from .plan import WARM_UP_MISS, WARM_UP_MOST, Plan
+from .plan import KEEPALIVE_SECONDS, Plan
 from .plan_warnings import warnings_of
 from .private_dns import zone_hops
 from .summary import summary_of
@@ -25,14 +23,10 @@ from .token_explanations import explain_token_alarms, explain_tokens, prefix_not
 from .variant_shares import AB_TESTING, SHADOWS
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
-DEFAULT_POOL = 10  # botocore's max_pool_connections
 
 _GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
-_HOST_VPC = _GUIDE + "host-vpc.html"
 _OPTIONS = _GUIDE + "deploy-model-options.html"
 _INVOKE = AWS_DOCS + "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
-_SIZING = AWS_DOCS + "/vpc/latest/userguide/subnet-sizing.html"
-_COLD = "https://repost.aws/knowledge-center/sagemaker-endpoint-latency"
 _IDLE = (
     "https://aws.amazon.com/blogs/networking-and-content-delivery/"
     "implementing-long-running-tcp-connections-within-vpc-networking/"
@@ -47,7 +41,7 @@ def explanation_of(plan: Plan) -> Explanation:
             _instance_type(plan.request),
             *explain_hub_model(plan.request.serving.hub),
             *explain_floors(plan),
-            *_ami(plan),
+            *filter(None, [plan.inference_ami]),
             _routing(plan),
             *_share(plan.request),
             *explain_fleet(plan),
@@ -56,7 +50,7 @@ def explanation_of(plan: Plan) -> Explanation:
             *(alarm.decision for alarm in plan.alarms),
             *explain_errors_and_slow_requests(plan.request),
             *explain_token_alarms(plan),
-            _warm_up(plan),
+            plan.warm_up,
             *_callers(plan),
         ),
         tuple(warnings_of(plan)),
@@ -73,32 +67,10 @@ def _network(plan: Plan) -> Iterator[Decision[Any]]:
         rule="one subnet in each client zone, the same for the interface endpoint and the model; "
         "at least two zones",
         inputs={"client zones": len(zones)},
-        source=_HOST_VPC,
+        source=HOST_VPC,
     )
-    yield Decision(
-        name="addresses_per_subnet",
-        value=plan.addresses_per_subnet,
-        unit="addresses",
-        rule="addresses of an instance x the maximum x fleets (a blue/green update runs two), all "
-        "possibly in one zone; those that AWS keeps, the interface endpoint's, and a spare",
-        inputs={
-            "addresses of an instance": subnets.ADDRESSES_PER_INSTANCE,
-            "maximum instances": plan.most,
-            "fleets": subnets.FLEETS,
-            "that AWS keeps": subnets.RESERVED_ADDRESSES,
-            "interface endpoint's": subnets.INTERFACE_ENDPOINT_ADDRESSES,
-            "spare": subnets.SPARE_ADDRESSES,
-        },
-        source=_HOST_VPC,
-    )
-    yield Decision(
-        name="subnet_size",
-        value=f"/{plan.subnet_prefix_length}",
-        rule="the smallest block with that many addresses, but no smaller than a /24: another "
-        "size later would replace the subnets and all that is in them",
-        inputs={"addresses": plan.addresses_per_subnet},
-        source=_SIZING,
-    )
+    yield plan.addresses
+    yield plan.subnet_size
     yield from zone_hops(plan)
 
 
@@ -146,36 +118,6 @@ def _pools(request: EndpointRequest) -> dict[str, Any]:
     """The pools in the order in which they are tried."""
     pools = sorted(request.serving.instance_pools, key=lambda pool: pool.priority)
     return {"pools": [pool.text for pool in pools]} if pools else {}
-
-
-def _ami(plan: Plan) -> Iterator[Decision[Any]]:
-    """Only where one is chosen: SageMaker's own is nothing that a plan could name."""
-    if plan.inference_ami is None:
-        return
-    given, needed = plan.request.serving.inference_ami, plan.request.serving.needed_ami
-    note = ""
-    if needed and given is None:
-        note = (
-            "taken over from SageMaker's SDK, not seen on AWS yet; AWS's own pages deploy such "
-            "an image on ml.g6.2xlarge without it"
-        )
-    elif needed and needed != given:
-        note = f"SageMaker's SDK would choose {needed}"
-    facts = plan.request.serving.facts
-    known = {
-        "CUDA of the images": cuda_words(plan.request.serving.images),
-        "instance family": facts.family if facts else None,
-    }
-    yield Decision(
-        name="inference_ami",
-        value=plan.inference_ami,
-        rule="the driver that CUDA 13 images need, where SageMaker's own may be older: then the "
-        "container ends before it can log",
-        inputs={name: value for name, value in known.items() if value},
-        source=AMI_SOURCE,
-        overridden=given is not None,
-        note=note,
-    )
 
 
 def _routing(plan: Plan) -> Decision[Any]:
@@ -238,37 +180,12 @@ def _payload(request: EndpointRequest) -> dict[str, Any]:
     return {name: size.size}
 
 
-def _warm_up(plan: Plan) -> Decision[Any]:
-    kind, workers = plan.request.serving.workers
-    share = plan.request.share
-    of_share = {} if share is None else {"share": share.text}
-    return Decision(
-        name="warm_up_requests",
-        value=plan.warm_up_requests,
-        unit="requests",
-        rule=f"one worker per {kind}, and SageMaker picks at random: so many that all workers get "
-        f"one with {1 - 1 / WARM_UP_MISS:.1%} probability, and at most "
-        f"{WARM_UP_MOST:,}" + (_OF_SHARE if share else ""),
-        inputs={"workers per instance": workers, "initial instances": plan.fleet.initial}
-        | of_share,
-        source=_COLD,
-        overridden=plan.request.warm_up_requests is not None,
-        note="sent after a deploy; instances that scaling adds later meet callers cold",
-    )
-
-
-_OF_SHARE = (
-    "; as many more as a share is smaller than all requests, and the endpoint gets the most that a "
-    "variant asks for; none for a shadow, which gets copies, nor for a weight of 0"
-)
-
-
 def _callers(plan: Plan) -> Iterator[Decision[Any]]:
     """Keep-alive, connections, payload and response time: what callers must know."""
     request = plan.request
     yield Decision(
         name="caller_keepalive",
-        value=plan.caller_keepalive_seconds,
+        value=KEEPALIVE_SECONDS,
         unit="seconds",
         rule=f"TCP keep-alive well before PrivateLink drops an idle connection at "
         f"{IDLE_TIMEOUT_SECONDS} s; a few probes may be lost",
@@ -277,27 +194,8 @@ def _callers(plan: Plan) -> Iterator[Decision[Any]]:
         note="with boto3: Config(tcp_keepalive=True), and TCP_KEEPIDLE (or "
         "net.ipv4.tcp_keepalive_time) on the socket: Linux waits 7,200 s by default",
     )
-    measured = request.endpoint_throughput
-    slowest = request.latency.slowest if request.latency else None
-    if measured and plan.caller_connections is not None:
-        taken = (
-            {slowest[0]: milliseconds(slowest[1], 6)}
-            if slowest
-            else {
-                "call at the targets": f"{readable(plan.tokens.call_seconds if plan.tokens else None)} s"
-            }
-        )
-        yield Decision(
-            name="caller_connections",
-            value=plan.caller_connections,
-            unit="connections",
-            rule=f"peak TPS x {'the slowest target' if slowest else 'how long a call takes'}: the "
-            "requests in flight at the peak, of all callers; a connection carries one at a time",
-            inputs={"peak TPS": measured.highest_tps, **taken},
-            note="split it over the processes that call and set max_pool_connections to each "
-            f"one's share; boto3's default is {DEFAULT_POOL}, and what does not fit opens "
-            "a new TLS connection per request",
-        )
+    if plan.connections is not None:
+        yield plan.connections
     yield Decision(
         name="payload_limit",
         value=MODEL_BODY_BYTES,

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 from ..facts.rules import SCHEDULE_BESIDE_PEAKS
-from ..facts.subnets import addresses_per_subnet, roomy_prefix_length
 from ..options.scaling import CHANGES_NEED_SCALING, ScalingSchedule, most_scheduled
-from ..options.throughput import HeldTps, stated
+from ..options.throughput import HeldTps
 from .alarm_thresholds import alarm_thresholds, kept_for_overhead
 from .daily_peaks import DailyPeak, daily_schedule, lead_minutes
 from .decisions import Explanation
+from .endpoint_decisions import (
+    addresses_of_subnets,
+    connections,
+    inference_ami,
+    size_of_subnets,
+    warm_up,
+)
 from .endpoint_request import EndpointRequest
 from .fleet_size import sized_fleet
 from .fleet_under_load import Fleet
 from .instance_load import InFlight
-from .plan import WARM_UP_MISS, WARM_UP_MOST, Plan, held_by_instance
+from .plan import Plan, held_by_instance
 from .routing import recommend_routing
 from .scaling_pace import fewest_for_rises
 from .scaling_policy import ScalingPolicy, decided_scaling
 from .standing_ranges import CapacityRange, check_schedule
-from .token_plan import TokenPlan, token_plan
+from .token_plan import token_plan
 
 
 def make_plan(request: EndpointRequest) -> Plan:
@@ -73,23 +77,23 @@ def make_plan(request: EndpointRequest) -> Plan:
     peaks = tuple(_daily_peaks(request, held, in_flight))
     schedule = _schedule(request, fleet, scaling, peaks)
     _check_changes(request, fleet, scaling, schedule)
-    addresses = addresses_per_subnet(most_scheduled(schedule, fleet.maximum))
+    addresses = addresses_of_subnets(most_scheduled(schedule, fleet.maximum))
     return Plan(
         request=request,
         explained_by=_explained,
         instances=instances,
-        addresses_per_subnet=addresses,
-        subnet_prefix_length=roomy_prefix_length(addresses),
+        addresses=addresses,
+        subnet_size=size_of_subnets(addresses.value),
         routing=request.routing.name if request.routing else advice.value,
         routing_advice=advice,
-        inference_ami=request.serving.inference_ami or request.serving.needed_ami,
+        inference_ami=inference_ami(request),
         scaling=scaling,
         scaling_decisions=decided.decisions,
         schedule=schedule,
         peaks=peaks,
         alarms=tuple(alarm_thresholds(request)),
-        warm_up_requests=_warm_up(request, fleet),
-        caller_connections=_connections(request, tokens),
+        warm_up=warm_up(request, fleet.initial),
+        connections=connections(request, tokens),
         tokens=tokens,
     )
 
@@ -161,31 +165,3 @@ def _check_changes(
                 where=name,
             )
     check_schedule(schedule, fleet.minimum, fleet.maximum)
-
-
-def _warm_up(request: EndpointRequest, fleet: Fleet) -> int:
-    """Requests that touch every worker of the first fleet before callers do."""
-    if request.warm_up_requests is not None:
-        return request.warm_up_requests
-    places, share = request.serving.workers[1] * fleet.initial, request.share
-    if share is not None and (share.shadow or not share.fraction):
-        return (
-            0  # copies follow the requests that the others get, and their cold start harms nobody
-        )
-    draws = Fraction(places * (math.log(places) + math.log(WARM_UP_MISS)))
-    if share is not None:
-        draws /= share.fraction
-    return min(math.ceil(draws), WARM_UP_MOST)
-
-
-def _connections(request: EndpointRequest, tokens: TokenPlan | None) -> int | None:
-    """Requests in flight at the peak, by Little's law; of a stream at its targets on tokens."""
-    measured = request.endpoint_throughput
-    slowest = request.latency.slowest if request.latency else None
-    taken = stated(slowest[1]) / 1000 if slowest else None
-    if taken is None and tokens is not None and tokens.call_seconds is not None:
-        taken = stated(tokens.call_seconds)
-    if measured is None or taken is None:
-        return None
-    seconds = min(taken, Fraction(request.response_limit_seconds))
-    return math.ceil(stated(measured.highest_tps) * seconds)

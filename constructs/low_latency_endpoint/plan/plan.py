@@ -14,7 +14,7 @@ from ..options.scaling import ScalingSchedule, fewest_scheduled, most_scheduled
 from ..options.throughput import HeldTps, MeasuredThroughput, instances_for, tps_held
 from .alarm_thresholds import AlarmThreshold
 from .daily_peaks import DailyPeak, lead_minutes, standing_names
-from .decisions import IMPOSSIBLE, Decision, Explanation, numbers_of
+from .decisions import IMPOSSIBLE, Decision, Explanation
 from .endpoint_request import EndpointRequest
 from .fleet_size import SizedFleet
 from .fleet_under_load import Fleet, FleetUnderLoad
@@ -24,8 +24,6 @@ from .standing_ranges import CapacityRange, StandingRanges
 from .token_plan import TokenPlan
 
 KEEPALIVE_SECONDS = 60
-WARM_UP_MOST = 10_000
-WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
 
 PLAN_OF_ANOTHER = rule(
     "LLE808",
@@ -49,18 +47,17 @@ class Plan:
     request: EndpointRequest  # what it was made from
     explained_by: Callable[[Plan], Explanation] = field(compare=False, repr=False)
     instances: SizedFleet
-    addresses_per_subnet: int  # of each client zone's subnet
-    subnet_prefix_length: int
+    addresses: Decision[int]  # of each client zone's subnet
+    subnet_size: Decision[str]
     routing: str
     routing_advice: RoutingRecommendation  # what the rule gives, whatever was chosen
-    inference_ami: str | None  # None for SageMaker's own
+    inference_ami: Decision[str] | None  # None for SageMaker's own
     scaling: ScalingPolicy | None  # None where the number of instances stays
     scaling_decisions: tuple[Decision[Any], ...]  # that it is made of; without it the metric's
     alarms: tuple[AlarmThreshold, ...]  # on whole calls; empty without such a target
-    warm_up_requests: int
+    warm_up: Decision[int]
     # in flight at the peak, over all callers; None without a target or a throughput
-    caller_connections: int | None
-    caller_keepalive_seconds: int = KEEPALIVE_SECONDS
+    connections: Decision[int] | None
     schedule: tuple[ScalingSchedule, ...] = ()  # of the scalable target: stated, or of other peaks
     peaks: tuple[DailyPeak, ...] = ()  # beside the usual one
     # of a language model that streams: its capacity in tokens, requests in flight, and the limits
@@ -71,12 +68,6 @@ class Plan:
         refuse(IMPOSSIBLE, "plan", self._problems())
 
     def _problems(self) -> Iterator[str]:
-        names = ("addresses_per_subnet", "warm_up_requests", "caller_connections")
-        yield from out_of_range({name: getattr(self, name) for name in names})
-        if self.scaling is not None:
-            metric, target, *cooldowns = self.scaling
-            numbers = {f"target of {metric}": target, "cooldown": max(cooldowns)}
-            yield from out_of_range(numbers_of(numbers))
         for alarm in self.alarms:
             threshold = {f"threshold on {alarm.metric} {alarm.statistic}": alarm.milliseconds}
             yield from out_of_range(threshold, high=alarm.target)
@@ -87,6 +78,16 @@ class Plan:
     def fleet(self) -> Fleet:
         """The numbers of instances without their reasons."""
         return self.instances.numbers
+
+    @property
+    def warm_up_requests(self) -> int:
+        """The fewest requests of a warm-up."""
+        return self.warm_up.value
+
+    @property
+    def caller_connections(self) -> int | None:
+        """Connections of all callers at the peak; ``None`` without a target or a throughput."""
+        return None if self.connections is None else self.connections.value
 
     def needed_for(self, measured: MeasuredThroughput | None) -> int | None:
         """Instances that a load alone needs at its peak; ``None`` without a throughput."""
