@@ -15,8 +15,8 @@ from ..monitoring.shadow_alarms import ShadowAlarms
 from ..options.alarms import DEFAULT_ERROR_RATE, AlarmOptions, Thresholds, TokenAlarmOptions
 from ..options.endpoint import MetricsPublishing
 from ..plan.plan import Plan
-from ..plan.token_explanations import NO_TOKEN_ALARMS
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN
+from ..plan.token_warnings import NO_TOKEN_ALARMS
 from ..synthesis.annotations import warn
 
 if TYPE_CHECKING:

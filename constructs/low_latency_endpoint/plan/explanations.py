@@ -19,7 +19,6 @@ from .plan import KEEPALIVE_SECONDS, Plan
 from .plan_warnings import warnings_of
 from .private_dns import zone_hops
 from .summary import summary_of
-from .token_explanations import explain_token_alarms, explain_tokens, prefix_note
 from .variant_shares import AB_TESTING, SHADOWS
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
@@ -45,11 +44,11 @@ def explanation_of(plan: Plan) -> Explanation:
             _routing(plan),
             *_share(plan.request),
             *explain_fleet(plan),
-            *explain_tokens(plan),
+            *(plan.tokens.decisions if plan.tokens else ()),
             *explain_scaling(plan),
             *(alarm.decision for alarm in plan.alarms),
             *explain_errors_and_slow_requests(plan.request),
-            *explain_token_alarms(plan),
+            *(threshold.decision for threshold in plan.watched_thresholds),
             plan.warm_up,
             *_callers(plan),
         ),
@@ -125,7 +124,7 @@ def _routing(plan: Plan) -> Decision[Any]:
     notes = [advice.reason]
     if plan.routing != advice.value:
         notes = [f"the rule would give {advice.value}: {advice.reason}"]
-    if request.is_generative and (text := prefix_note(plan)):
+    if request.is_generative and (text := _prefix_note(plan)):
         notes.append(text)
     return Decision(
         name="routing_strategy",
@@ -136,6 +135,22 @@ def _routing(plan: Plan) -> Decision[Any]:
         source=advice.source,
         overridden=request.routing is not None,
         note="; ".join(notes),
+    )
+
+
+def _prefix_note(plan: Plan) -> str:
+    """What is known of PREFIX_AWARE for these prompts; empty where it is chosen."""
+    if plan.routing == "PREFIX_AWARE":
+        return ""
+    traffic = plan.request.tokens
+    if traffic is None or not traffic.shared_prefix:
+        return "where prompts share a long beginning, measure PREFIX_AWARE as well"
+    shared = round(traffic.shared_prefix * traffic.mean_input)
+    return (
+        f"about {shared:,} tokens of a prompt are shared: a beginning that all requests have is in "
+        "every instance's cache under any routing; with many of them (tenants, documents, "
+        "conversations) PREFIX_AWARE keeps each on few instances. AWS publishes no figure for it: "
+        "low-latency compare-routing measures both"
     )
 
 

@@ -95,7 +95,7 @@ def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision[Any]:
             "instances at peak": peak.at_peak,
             **rises,
             "client zones": len(plan.request.client_zones),
-            **cache_limit(peak.measured, held),
+            **cache_limit(peak.measured, held.limit),
         },
         source=_LOAD_TEST,
         note="" if plan.schedule else "nothing scales, so the fixed fleet has to hold it",

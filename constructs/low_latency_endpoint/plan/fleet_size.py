@@ -129,7 +129,7 @@ def _at_peak(
             "peak TPS": measured.peak_tps,
             **load_of_instance(request.scaling, measured, held),
             "client zones": zones,
-            **cache_limit(measured, held),
+            **cache_limit(measured, held.limit),
         },
         source=_LOAD_TEST,
         note=f"at saturation, with nothing in reserve, {saturated:,} would do"
@@ -198,7 +198,7 @@ def _rise_inputs(
         "peak TPS": measured.peak_tps,
         **load_of_instance(request.scaling, measured, held),
         "share that counts as held": HELD_SHARE,
-        **cache_limit(measured, held),
+        **cache_limit(measured, held.limit),
     }
     if measured.from_tps is not None:
         inputs["jumps from TPS"] = measured.from_tps

@@ -52,11 +52,11 @@ def load_of_instance(
     return inputs | {"your scaling target": target, "TPS of an instance at it": float(held.kept)}
 
 
-def cache_limit(measured: MeasuredThroughput, held: HeldTps) -> dict[str, Any]:
+def cache_limit(measured: MeasuredThroughput, limit: Fraction) -> dict[str, Any]:
     """Return what the KV cache lets an instance hold; nothing where it allows what is measured."""
-    if held.limit == stated(measured.tps_per_instance):
+    if limit == stated(measured.tps_per_instance):
         return {}
-    return {"TPS that its KV cache holds": float(held.limit)}
+    return {"TPS that its KV cache holds": float(limit)}
 
 
 def cache_note(series: InFlight | None, held: HeldTps) -> str:

@@ -21,7 +21,7 @@ from .fleet_under_load import Fleet, FleetUnderLoad
 from .routing import RoutingRecommendation
 from .scaling_policy import ScalingPolicy
 from .standing_ranges import CapacityRange, StandingRanges
-from .token_plan import TokenPlan
+from .token_plan import TokenPlan, TokenThreshold
 
 KEEPALIVE_SECONDS = 60
 
@@ -97,6 +97,13 @@ class Plan:
     def room(self) -> int | None:
         """Requests that the KV cache of an instance has room for; ``None`` where not known."""
         return self.tokens.room if self.tokens else None
+
+    @property
+    def watched_thresholds(self) -> tuple[TokenThreshold, ...]:
+        """The limits on tokens that alarms can watch: those whose metrics are known."""
+        if self.tokens is None or self.request.server_of_metrics is None:
+            return ()
+        return self.tokens.thresholds
 
     @property
     def held_tps(self) -> HeldTps | None:

@@ -30,7 +30,7 @@ from .period_objectives import objective_warnings
 from .plan import Plan
 from .request_size import size_warnings
 from .scaling_pace import SCALE_OUT_SECONDS, fewest_for_rises, jump_seconds, start_floor
-from .token_explanations import token_warnings, unwatched_token_warnings
+from .token_warnings import token_warnings, unwatched_token_warnings
 from .zone_outages import outage_warnings
 
 NOBODY_NOTIFIED = (

@@ -113,7 +113,7 @@ def _followed(
         inputs={
             "TPS per instance": measured.tps_per_instance,
             "safety factor": measured.safety_factor,
-            **cache_limit(measured, held),
+            **cache_limit(measured, held.limit),
         },
         source=_LOAD_TEST,
         note="at saturation the target would be " + readable(float(held.limit * 60)),

@@ -17,7 +17,6 @@ from .hourly_cost import EndpointCost
 from .period_objectives import planned_objective
 from .plan import Plan
 from .scaling_policy import CONCURRENCY_METRIC
-from .token_explanations import watched_thresholds
 from .zone_outages import assumed_jump, assumed_outage
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"
@@ -103,7 +102,7 @@ def planned_thresholds(plan: Plan) -> dict[str, dict[str, float]]:
     """Milliseconds at which the plan's own alarms on latencies stand, by metric and statistic."""
     metrics = dict.fromkeys(alarm.metric for alarm in plan.alarms)
     found = {metric: plan.thresholds(metric) for metric in metrics}
-    for threshold in watched_thresholds(plan):
+    for threshold in plan.watched_thresholds:
         found.setdefault(threshold.measures, {})[threshold.percentile] = threshold.seconds * 1000
     return found
 

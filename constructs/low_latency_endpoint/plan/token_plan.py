@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from ..errors import AWS_DOCS
 from ..errors.frozen import dataclass
-from ..errors.impossible import out_of_range
-from ..options.throughput import limit_tps, stated
-from .decisions import numbers_of
+from ..errors.impossible import out_of_range, refuse
+from ..options.load import TokenTraffic
+from ..options.throughput import MeasuredThroughput, limit_tps, stated
+from ..report.numbers import milliseconds, readable
+from .decisions import IMPOSSIBLE, Decision
 from .endpoint_request import EndpointRequest
-from .instance_load import InFlight
+from .instance_load import InFlight, cache_limit
 
 FIRST_TOKEN, BETWEEN_TOKENS = "time to first token", "inter-token latency"
-TOKEN_LIMITS = {FIRST_TOKEN: "ttft_milliseconds", BETWEEN_TOKENS: "itl_milliseconds"}
+STREAM_SECONDS, WHOLE_SECONDS = 480, 60
+"""After which SageMaker ends a streamed answer, and a whole one."""
+
+_OPTIONS = AWS_DOCS + "/sagemaker/latest/dg/deploy-model-options.html"
+_HISTOGRAMS = AWS_DOCS + "/AmazonCloudWatch/latest/monitoring/metrics-otel-histograms.html"
 
 
 class TokenThreshold(NamedTuple):
@@ -23,9 +31,13 @@ class TokenThreshold(NamedTuple):
     # ``time to first token`` or ``inter-token latency``: each server names its metrics itself
     measures: str
     percentile: str
-    target: float  # of the caller, in milliseconds
-    share: float  # of the target: all of it between tokens; less the overhead's to the first token
-    seconds: float  # where the alarm stands, in the unit that servers publish
+    target: float  # of the caller, in milliseconds; 0 where the limit itself is stated
+    decision: Decision[float]  # where the alarm stands, in seconds, as servers publish
+
+    @property
+    def seconds(self) -> float:
+        """Where the alarm stands, in the unit that servers publish."""
+        return self.decision.value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +51,14 @@ class TokenPlan:
     long_call_seconds: float | None = None
     # per second at the peak, of the whole variant; None without lengths or throughput
     output_tokens: float | None = None
-    input_tokens: float | None = None
     output_tokens_per_instance: float | None = None  # per second at one instance's measured limit
     # requests of these lengths that the KV cache of one instance has room for
     room: int | None = None
     in_flight: InFlight | None = None  # None where nothing is measured
+    decisions: tuple[Decision[Any], ...] = ()  # of its numbers, without those of the thresholds
 
     def problems(self) -> Iterator[str]:
         """Numbers that no plan has."""
-        yield from out_of_range(numbers_of(vars(self)))
         for limit in self.thresholds:
             threshold = {f"threshold on {limit.measures}": limit.seconds}
             yield from out_of_range(threshold, high=limit.target / 1000)
@@ -62,20 +73,107 @@ def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan 
     in_flight = None
     if measured is not None and measured.concurrency_per_instance is not None:
         in_flight = InFlight(measured.concurrency_per_instance, measured.safety_factor, room)
-    rates: dict[str, float] = {}
+    numbers: dict[str, Any] = {}
+    decisions: list[Decision[Any]] = []
     if traffic is not None and measured is not None:
-        rates = {
+        limit = limit_tps(measured, room)
+        numbers = {
             "output_tokens": measured.highest_tps * traffic.mean_output,
-            "input_tokens": measured.highest_tps * traffic.mean_input,
-            "output_tokens_per_instance": float(limit_tps(measured, room)) * traffic.mean_output,
+            "output_tokens_per_instance": float(limit) * traffic.mean_output,
         }
+        refuse(IMPOSSIBLE, "tokens", out_of_range(numbers))
+        decisions += _rates(traffic, measured, limit, numbers)
+    if traffic is not None:
+        numbers["call_seconds"] = call_seconds(request, traffic.mean_output)
+        numbers["long_call_seconds"] = call_seconds(request, traffic.long_output)
+        decisions += _call(request, traffic, numbers["call_seconds"], numbers["long_call_seconds"])
+        decisions += _requests_in_cache(traffic, room)
     return TokenPlan(
         thresholds=tuple(_thresholds(request, overhead_share)),
-        call_seconds=call_seconds(request, traffic.mean_output) if traffic else None,
-        long_call_seconds=call_seconds(request, traffic.long_output) if traffic else None,
         room=room,
         in_flight=in_flight,
-        **rates,
+        decisions=tuple(decisions),
+        **numbers,
+    )
+
+
+def _rates(
+    traffic: TokenTraffic, measured: MeasuredThroughput, limit: Fraction, rates: Mapping[str, float]
+) -> Iterator[Decision[int]]:
+    """Tokens per second at the peak, and at one instance's limit."""
+    lengths = {"mean output tokens": round(traffic.mean_output, 1)}
+    prompts = round(measured.highest_tps * traffic.mean_input)
+    yield Decision(
+        name="output_tokens_at_peak",
+        value=round(rates["output_tokens"]),
+        unit="tokens per second",
+        rule="peak TPS x mean tokens of an answer: what decode has to write",
+        inputs={"peak TPS": measured.highest_tps, **lengths},
+        note=f"and {prompts:,} tokens per second of prompts to prefill, less "
+        "what prefix caches hold",
+    )
+    yield Decision(
+        name="output_tokens_per_instance",
+        value=round(rates["output_tokens_per_instance"]),
+        unit="tokens per second",
+        rule="TPS per instance x mean tokens of an answer, at the measured limit",
+        inputs={
+            "TPS per instance": measured.tps_per_instance,
+            **lengths,
+            **cache_limit(measured, limit),
+        },
+        note="for answers and prompts as long as these: other lengths ask for another load test",
+    )
+
+
+def _requests_in_cache(traffic: TokenTraffic, room: int | None) -> Iterator[Decision[int]]:
+    """How many requests the KV cache of an instance has room for, where that is known."""
+    if room is None:
+        return
+    yield Decision(
+        name="requests_in_kv_cache",
+        value=room,
+        unit="requests",
+        rule="the KV cache's room on one instance / (prompt + answer), each in full; answers "
+        "by their length, as long ones are in flight for longer",
+        inputs={"tokens of a request": traffic.held_tokens},
+        note="beyond it a server lets requests wait or preempts them: that is a gap between "
+        "tokens, or a late first one. Shared prefixes take less, which is not counted",
+    )
+
+
+def _call(
+    request: EndpointRequest, traffic: TokenTraffic, seconds: float | None, longest: float | None
+) -> Iterator[Decision[float]]:
+    """How long a call takes at the targets, where one is on the time between tokens."""
+    latency = request.latency
+    if seconds is None or latency is None:
+        return
+    first, gap = latency.typical_ttft, latency.typical_itl
+    inputs: dict[str, Any] = {}
+    if first is not None:
+        inputs[f"time to first token, {first[0]}"] = milliseconds(first[1], 6)
+    if gap is not None:
+        inputs[f"inter-token latency, {gap[0]}"] = milliseconds(gap[1], 6)
+    inputs["mean output tokens"] = round(traffic.mean_output, 1)
+    long = longest or seconds
+    notes = [f"with {traffic.long_output:,} tokens {readable(long, 3)} s"] if long > seconds else []
+    if first is None:
+        notes.append("from the first token on: no target says how long that takes")
+    if STREAM_SECONDS >= long > WHOLE_SECONDS:
+        notes.append(f"callers must stream: SageMaker ends whole answers after {WHOLE_SECONDS} s")
+    notes.append(
+        "a caller's time-out for the whole call must be longer; boto3's read_timeout (60 s) waits "
+        "for the next bytes only"
+    )
+    yield Decision(
+        name="call_duration",
+        value=round(seconds, 3),
+        unit="seconds",
+        rule="TTFT + (output tokens - 1) x ITL at the targets, by the lowest percentile stated",
+        inputs=inputs,
+        source=_OPTIONS,
+        note="; ".join(notes),
     )
 
 
@@ -104,12 +202,67 @@ def _room(request: EndpointRequest) -> int | None:
 
 def _thresholds(request: EndpointRequest, overhead_share: Fraction) -> Iterator[TokenThreshold]:
     """The targets as the server's own clocks see them."""
-    for measures, name in TOKEN_LIMITS.items():
-        # A server counts from the arrival in itself. Between tokens, what lies before it cancels.
-        if measures == FIRST_TOKEN and request.is_rare:
-            continue  # each call has one: of rare calls a percentile is that of a single one
-        share = 1 - overhead_share if measures == FIRST_TOKEN else Fraction(1)
-        for percentile, target in getattr(request.latency, name, {}).items():
-            yield TokenThreshold(
-                measures, percentile, target, float(share), float(stated(target) * share / 1000)
+    latency = request.latency
+    if latency is None:
+        return
+    if not request.is_rare:  # each call has one: of rare calls a percentile is that of a single one
+        # A server counts from the arrival in itself.
+        rule = (
+            "the target less the share kept for network and SageMaker's overhead: the server "
+            "counts from the arrival of a request in itself"
+        )
+        for percentile, target in latency.ttft_milliseconds.items():
+            yield _planned_threshold(
+                FIRST_TOKEN,
+                percentile,
+                target,
+                1 - overhead_share,
+                rule=rule,
+                chosen=request.overhead_share is not None,
             )
+    # Between tokens, what lies before it cancels.
+    rule = (
+        "the target itself: a gap is as long in the server as for the caller, but for what "
+        "the network adds"
+    )
+    for percentile, target in latency.itl_milliseconds.items():
+        yield _planned_threshold(
+            BETWEEN_TOKENS, percentile, target, Fraction(1), rule=rule, chosen=False
+        )
+
+
+def _planned_threshold(
+    measures: str, percentile: str, target: float, share: Fraction, *, rule: str, chosen: bool
+) -> TokenThreshold:
+    """Return the threshold at a share of a target; ``chosen`` where that share is."""
+    seconds = float(stated(target) * share / 1000)
+    inputs = {"target in ms": target, "share": float(share)}
+    return token_threshold(
+        measures, percentile, seconds, target=target, rule=rule, inputs=inputs, chosen=chosen
+    )
+
+
+def token_threshold(
+    measures: str,
+    percentile: str,
+    seconds: float,
+    *,
+    target: float = 0.0,
+    rule: str = "your threshold",
+    inputs: Mapping[str, float] = MappingProxyType({}),
+    chosen: bool = True,
+) -> TokenThreshold:
+    """Return a threshold with its reason: by default that it is stated."""
+    words = measures.replace(" ", "_").replace("-", "_")
+    decision = Decision(
+        name=f"alarm_{words}_{percentile}",
+        value=seconds,
+        unit="seconds",
+        rule=rule,
+        inputs={"measures": measures, "percentile": percentile, **inputs},
+        source=_HISTOGRAMS,
+        overridden=chosen,
+        note="from the container's own histogram, whose bounds are wide: a percentile within one "
+        "is estimated. A wrong metric name never alarms, so low-latency verify asks for data",
+    )
+    return TokenThreshold(measures, percentile, target, decision)

@@ -25,7 +25,7 @@ from ..plan.plan_warnings import NOBODY_NOTIFIED, no_objectives_in
 from ..plan.private_dns import OWN_NAMES, takeover
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, planned_thresholds, summary_of
-from ..plan.token_explanations import NO_TOKEN_ALARMS
+from ..plan.token_warnings import NO_TOKEN_ALARMS
 from ..report.numbers import readable
 from .endpoint import EndpointSettings, all_containers, instances_in_update
 from .stack import Settings, region_of

@@ -21,8 +21,7 @@ from ..plan.latency_plan import make_plan
 from ..plan.pinned_model import staging_calls
 from ..plan.plan import Plan
 from ..plan.serving import Serving
-from ..plan.token_explanations import explain_limit
-from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN, TokenThreshold
+from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN, TokenThreshold, token_threshold
 from ..plan.variant_shares import first_request, further_request, shares_of
 from .endpoint import EndpointSettings, Further, FurtherSettings, further_variants, volume_of
 from .stack import Settings
@@ -236,7 +235,7 @@ def token_limits(endpoint: EndpointSettings, plan: Plan) -> list[TokenThreshold]
             thresholds += [each for each in planned if each.measures == measures]
         else:
             thresholds += [
-                TokenThreshold(measures, percentile, 0.0, 1.0, each.total_seconds())
+                token_threshold(measures, percentile, each.total_seconds())
                 for percentile, each in stated.items()
             ]
     return thresholds
@@ -255,9 +254,4 @@ def stated_limits(endpoint: EndpointSettings, plan: Plan) -> Iterator[Decision[A
     """Decisions on limits that the settings state in place of the plan's."""
     for limit in token_limits(endpoint, plan):
         if not limit.target:  # no target: a threshold of one's own
-            yield replace(
-                explain_limit(limit, chosen=True),
-                rule="your threshold",
-                inputs={"measures": limit.measures, "percentile": limit.percentile},
-                overridden=True,
-            )
+            yield limit.decision
