@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import rule
+from ..errors import AWS_DOCS, rule
 from ..facts.limit_kinds import check_known
 from ..facts.limits import GUIDE, VARIANT_WEIGHT
 from ..facts.rules import ALL_WEIGHTS_ZERO, SHADOW_OF_ONE_VARIANT, VARIANT_NAMED_TWICE
@@ -16,8 +16,8 @@ from ..options.variant import FurtherOptions, PlannedPool, planned_for
 from .endpoint_request import EndpointRequest, VariantShare
 from .hub_serving import HubServing, also_on
 
-AB_TESTING = GUIDE + "model-ab-testing.html"
-SHADOWS = GUIDE + "model-shadow-deployment.html"
+AB_TESTING = AWS_DOCS + GUIDE + "model-ab-testing.html"
+SHADOWS = AWS_DOCS + GUIDE + "model-shadow-deployment.html"
 
 TPS_WITHOUT_PEAK = rule(
     "LLE434",
