@@ -53,7 +53,13 @@ https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariantR
 
 
 def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
-    """All warnings of a plan, each with its id."""
+    """All warnings of a plan, each with its id.
+
+    In this order: numbers that contradict each other; the targets, and tokens; starts and the fleet;
+    alarms and objectives of too few requests; rises, outages and deployments; set times; routing and
+    sizes of requests; instance types and images. None hides another: where two of them exclude each
+    other, so do their conditions.
+    """
     yield from contradictions(plan)
     yield from _target(plan)
     yield from token_warnings(plan)
