@@ -19,6 +19,7 @@ from low_latency_endpoint.facts import limits
 from low_latency_endpoint.facts.limit_kinds import Range
 from low_latency_endpoint.options.annotations import alternatives, parts_of
 from low_latency_endpoint.options.option import (
+    NEEDS_ANOTHER,
     Declared,
     Option,
     Options,
@@ -26,7 +27,6 @@ from low_latency_endpoint.options.option import (
     options_of,
     read,
 )
-from low_latency_endpoint.options.rules import NEEDS_ANOTHER
 from low_latency_endpoint.settings import Settings
 
 

@@ -16,7 +16,7 @@ from ..account.sessions import aws_errors_in_words, open_clients
 from ..errors import rule
 from ..options.canary import canary_bytes
 from ..options.latency_target import OVERHEAD_SHARE
-from ..options.rules import NEEDS_ANOTHER
+from ..options.option import NEEDS_ANOTHER
 from ..plan.decisions import Explanation
 from ..plan.request_size import request_size, size_difference
 from ..report.numbers import milliseconds

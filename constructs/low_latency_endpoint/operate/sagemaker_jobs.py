@@ -24,7 +24,7 @@ from ..errors.shell_words import shell_word
 from ..facts.images import check_image_runs_on
 from ..facts.limit_kinds import Choice, Pattern, text_form
 from ..facts.limits import API, INSTANCE_TYPE
-from ..options.rules import NEEDS_ANOTHER
+from ..options.option import NEEDS_ANOTHER
 from ..report.document import Cell, Listed, Table
 from ..report.numbers import readable
 from ..settings import EndpointSettings, environment_place, served_containers

@@ -10,8 +10,7 @@ from ..errors.frozen import dataclass
 from ..facts import limits
 from ..facts.canary_metrics import LONGEST_CONNECT_MS
 from .argument_kinds import checked_arguments
-from .option import Option, Options
-from .rules import EXCLUDES_ANOTHER
+from .option import EXCLUDES_ANOTHER, Option, Options
 from .warm_up import WarmUpOptions, WarmUpPayload
 
 if TYPE_CHECKING:

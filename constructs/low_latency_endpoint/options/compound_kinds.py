@@ -21,7 +21,10 @@ from ..facts.limit_kinds import Choice, Pattern
 from ..facts.paths import OUTSIDE
 from .annotations import AnyDuration, alternatives, evaluated, loaded
 from .kind import (
+    MISSING_SETTING,
+    UNKNOWN_SETTING,
     WRONG,
+    WRONG_KIND,
     AnyKind,
     BooleanKind,
     CallableKind,
@@ -39,7 +42,6 @@ from .kind import (
     limit_schema,
 )
 from .option import Declared, Option, Options, first_paragraph, options_of, read
-from .rules import MISSING_SETTING, UNKNOWN_SETTING, WRONG_KIND
 
 _MOST_SUGGESTIONS = MOST_SHOWN  # comparing names takes time, and no more of them are shown
 _DEEPEST = 4  # groups inside of groups

@@ -24,17 +24,9 @@ from ..facts.rules import (
     PREFIX_ENDS_WITH_SLASH,
 )
 from ..facts.token_values import is_token
-from .option import Option, Options
-from .rules import (
-    ECR_REPOSITORY,
-    ENCRYPTION_KEY_ARN,
-    EXACTLY_ONE,
-    FUNCTION_ARN,
-    IMAGE_TAG,
-    KMS_KEY_EXAMPLE,
-    MISSING_SETTING,
-    NEEDS_ANOTHER,
-)
+from .kind import MISSING_SETTING
+from .option import EXACTLY_ONE, NEEDS_ANOTHER, Option, Options
+from .rules import ECR_REPOSITORY, ENCRYPTION_KEY_ARN, FUNCTION_ARN, IMAGE_TAG, KMS_KEY_EXAMPLE
 
 _DLC = {
     "repository": "huggingface-pytorch-inference",

@@ -12,14 +12,30 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import ErrorRule, did_you_mean
+from ..errors import ErrorRule, did_you_mean, rule
 from ..errors.findings import Finding, Place, breaches, finding, shown
 from ..errors.given_files import is_finite
 from ..facts.durations import TEXT_PATTERN, duration_of_text, duration_text, in_unit_of, is_duration
 from ..facts.limit_kinds import Choice, Limit, Pattern, Range
 from ..facts.paths import OUTSIDE
-from .rules import DURATION_FORM, NO_SUCH_ASSET, NOT_A_CHOICE, WRONG_KIND
 from .written_numbers import as_written
+
+UNKNOWN_SETTING = rule(
+    "LLE904",
+    "the setting does not exist",
+    fix="Correct the spelling or indentation, or remove the line.",
+)
+MISSING_SETTING = rule("LLE905", "a required setting is missing or empty", fix="Add the setting.")
+WRONG_KIND = rule("LLE906", "a setting has the wrong type", fix="Use an allowed value.")
+DURATION_FORM = rule(
+    "LLE908", "a duration needs a number and a unit", fix="Write both: 200ms, 1.5s, 5m or 1h."
+)
+NOT_A_CHOICE = rule("LLE909", "a setting's value is not valid", fix="Use an allowed value.")
+NO_SUCH_ASSET = rule(
+    "LLE911",
+    "a file or folder of the settings does not exist",
+    fix="Create it, or correct the path, which is relative to the settings file.",
+)
 
 Schema = dict[str, Any]
 

@@ -14,14 +14,19 @@ from inspect import cleandoc, get_annotations
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin
 
-from ..errors import BrokenRule, LowLatencyEndpointError
+from ..errors import BrokenRule, LowLatencyEndpointError, rule
 from ..errors.findings import Finding, Place, breaches, finding, located, path_of
 from ..facts.durations import DURATION, in_unit_of, is_duration, is_unresolved, milliseconds_of
 from ..facts.limit_kinds import Limit, check_known
 from ..facts.paths import check_below
 from ..facts.token_values import is_token
 from .annotations import AnyDuration, alternatives, evaluated, module_of, parts_of
-from .rules import EXACTLY_ONE, EXCLUDES_ANOTHER, NEEDS_ANOTHER
+
+EXACTLY_ONE = rule(
+    "LLE927", "exactly one of several settings must be given", fix="Give exactly one of them."
+)
+NEEDS_ANOTHER = rule("LLE928", "a setting requires another setting", fix="Add the other setting.")
+EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", fix="Remove one of the two.")
 
 
 class Option(NamedTuple):

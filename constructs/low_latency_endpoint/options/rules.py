@@ -26,13 +26,6 @@ NOT_YAML = rule(
     source="https://yaml.org/spec/1.2.2/",
 )
 KEY_TWICE = rule("LLE903", "a setting is given twice", fix="Keep one of the two.")
-UNKNOWN_SETTING = rule(
-    "LLE904",
-    "the setting does not exist",
-    fix="Correct the spelling or indentation, or remove the line.",
-)
-MISSING_SETTING = rule("LLE905", "a required setting is missing or empty", fix="Add the setting.")
-WRONG_KIND = rule("LLE906", "a setting has the wrong type", fix="Use an allowed value.")
 UNUSUAL_YAML = rule(
     "LLE907",
     "the settings file uses unsupported YAML",
@@ -57,10 +50,6 @@ TEXT_NOT_CARRIED = rule(
     source="https://www.w3.org/TR/xml/#charsets",
 )
 # --- forms of values ---------------------------------------------------------------------------
-DURATION_FORM = rule(
-    "LLE908", "a duration needs a number and a unit", fix="Write both: 200ms, 1.5s, 5m or 1h."
-)
-NOT_A_CHOICE = rule("LLE909", "a setting's value is not valid", fix="Use an allowed value.")
 CIDR_FORM = rule(
     "LLE910",
     "a range of IPv4 addresses is not valid",
@@ -100,11 +89,6 @@ CALLER_WITHOUT_SECURITY_GROUP = rule(
     fix="Give the function a VPC: aws_lambda.Function(..., vpc=vpc). For an imported function, name "
     "its security group in Function.from_function_attributes(..., security_group=...).",
     source="/lambda/latest/dg/configuration-vpc.html",
-)
-NO_SUCH_ASSET = rule(
-    "LLE911",
-    "a file or folder of the settings does not exist",
-    fix="Create it, or correct the path, which is relative to the settings file.",
 )
 
 
@@ -277,11 +261,6 @@ SHADOW_SHARE = number_range(
     whole=False,
     fix="Give the share of requests to copy: 1 for all.",
 )
-EXACTLY_ONE = rule(
-    "LLE927", "exactly one of several settings must be given", fix="Give exactly one of them."
-)
-NEEDS_ANOTHER = rule("LLE928", "a setting requires another setting", fix="Add the other setting.")
-EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", fix="Remove one of the two.")
 CUSTOM_AMI = text_form(
     "LLE935",
     "the custom inference AMI version",

@@ -25,8 +25,7 @@ from ..facts.rules import (
 from ..facts.scaling_steps import STEP_CHANGE
 from ..report.numbers import plain_number
 from .argument_kinds import checked_arguments
-from .option import Option, Options, options_of
-from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
+from .option import EXCLUDES_ANOTHER, NEEDS_ANOTHER, Option, Options, options_of
 
 if TYPE_CHECKING:
     from aws_cdk import Duration

@@ -16,8 +16,7 @@ from ..facts import warm_up_rules as rules
 from ..facts.limit_kinds import Range
 from ..facts.token_values import is_token
 from .argument_kinds import checked_arguments
-from .option import Option, Options
-from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
+from .option import EXCLUDES_ANOTHER, NEEDS_ANOTHER, Option, Options
 
 if TYPE_CHECKING:
     from aws_cdk import Duration

@@ -10,8 +10,7 @@ from typing import Any
 from ..errors import SettingsError
 from ..errors.findings import Finding, Place, located, path_of
 from ..options.compound_kinds import GroupKind
-from ..options.kind import FileReading
-from ..options.rules import UNKNOWN_SETTING
+from ..options.kind import UNKNOWN_SETTING, FileReading
 from ..options.yaml_source import YamlSource, parse_yaml, read_yaml
 from .plan_checks import plan_checks
 from .stack import Settings

@@ -26,13 +26,11 @@ from ..facts.subnets import plan_subnets
 from ..facts.warm_up_rules import keep_warm_threshold
 from ..facts.zones import check_zones_in_region, region_of_zone
 from ..options.network import ClientZones, NetworkOptions, PrivateLinkOptions
-from ..options.option import Option, Options, Unsound, with_a_home
+from ..options.option import EXCLUDES_ANOTHER, NEEDS_ANOTHER, Option, Options, Unsound, with_a_home
 from ..options.rules import (
     AT_LEAST_ONE,
     ENDPOINT_KEY,
-    EXCLUDES_ANOTHER,
     NAME_TWICE,
-    NEEDS_ANOTHER,
     NO_SUCH_ENDPOINT,
     STACK_HAS_THE_NAME,
     STACK_NAME,

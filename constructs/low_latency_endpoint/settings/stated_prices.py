@@ -10,8 +10,16 @@ from ..errors.findings import Place
 from ..facts.limits import INSTANCE_TYPE
 from ..facts.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from ..options.compound_kinds import MappingKind
-from ..options.kind import WRONG, FileReading, NumberKind, Schema, TextKind, Wrong, any_wrong
-from ..options.rules import WRONG_KIND
+from ..options.kind import (
+    WRONG,
+    WRONG_KIND,
+    FileReading,
+    NumberKind,
+    Schema,
+    TextKind,
+    Wrong,
+    any_wrong,
+)
 from ..plan.price_file import read_price_file
 
 _FILE = "file"

@@ -33,7 +33,7 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..options.argument_kinds import checked_arguments
 from ..options.canary import CanaryOptions
-from ..options.rules import NEEDS_ANOTHER
+from ..options.option import NEEDS_ANOTHER
 from ..synthesis.arns import endpoint_arn
 from ..synthesis.construct_tree import path_below, stack_of
 from ..synthesis.rights import calling_endpoint
