@@ -118,15 +118,16 @@ FAST := constructs/low_latency_endpoint tests/facts tests/monitoring tests/optio
 	tests/synth/test_snapshots.py
 
 # What asks something of a new option, limit or rule, and says what to add and where.
-OF_OPTIONS := tests/settings/test_reference.py tests/settings/test_mistakes.py tests/options \
+OF_OPTIONS := tests/settings/test_reference.py tests/settings/test_mistakes.py tests/settings/test_limits.py tests/options \
 	tests/facts/test_limits_against_botocore.py tests/cli/test_error_docs.py tests/docs/test_from_other_tools.py \
 	tests/synth/test_tokens_of_options.py tests/synth/test_read_options.py tests/synth/test_limits_of_arguments.py \
 	tests/synth/test_bad_input.py::test_every_rule_is_tried_here_or_said_to_be_elsewhere
 
 .PHONY: test-option
 test-option: setup  ## Run what a new setting needs, and the updates of OPTION=its_name
-	@$(call pytest,"not realtime and not nightly") $(OF_OPTIONS)
-	$(if $(OPTION),@$(OFFLINE) pytest -p no:xdist -m "not realtime" -k "$(OPTION)" tests/synth/test_updates.py)
+	@status=0; $(call pytest,"not realtime and not nightly") $(OF_OPTIONS) || status=$$?; \
+	$(if $(OPTION),$(OFFLINE) pytest -p no:xdist -m "not realtime" -k "$(OPTION)" tests/synth/test_updates.py || status=$$?;) \
+	exit $$status
 
 .PHONY: test-fast
 test-fast: setup  ## Run rules, plans, settings and templates: some four and a half minutes of processor time

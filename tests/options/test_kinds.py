@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, get_origin
@@ -18,7 +19,9 @@ from low_latency_endpoint.options.annotations import alternatives
 from low_latency_endpoint.options.compound_kinds import (
     ConvertedKind,
     GroupKind,
+    MappingKind,
     all_kinds,
+    in_file,
     kind_of,
     kind_of_argument,
 )
@@ -83,6 +86,25 @@ def test_the_example_of_an_option_is_of_its_kind(option: Declared) -> None:
     reading = FileReading()
     kind_of(option).read(source.values["example"], (), reading)
     assert reading.findings == []
+
+
+DURATIONS = [option for option in STATED if option.lasting and option.option]
+LENGTHS = st.floats(0, 10**9).map(lambda seconds: f"{seconds:.3f}s")
+
+
+@given(option=st.sampled_from(DURATIONS), text=LENGTHS)
+def test_a_duration_that_a_fix_writes_is_allowed(option: Declared, text: str) -> None:
+    """A number alone is no duration in a file."""
+    reading = FileReading()
+    kind = kind_of(option)
+    value = {"p99": text} if isinstance(in_file(kind), MappingKind) else text
+    kind.read(value, (), reading)
+    for _, error in reading.findings:
+        assert not re.match(r"Give [\d.]", error.fix), error
+        for duration in re.findall(r"[\d.]*\d(?:ms|s|m|h)\b", error.fix):
+            again = FileReading()
+            kind.read({"p99": duration} if value != text else duration, (), again)
+            assert again.findings == [], error
 
 
 CHOICES = [limit for limit in limits().values() if isinstance(limit, Choice)]

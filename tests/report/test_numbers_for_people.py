@@ -33,7 +33,6 @@ FOR_PROGRAMS = {
     "facts/container_metrics.py",
     "monitoring/dashboard_panels.py",
     "facts/limit_kinds.py",
-    "facts/durations.py",
     "change/settings_differences.py",
     "change/verdict.py",
     "plan/recorded_traffic.py",

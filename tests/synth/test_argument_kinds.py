@@ -182,7 +182,7 @@ MAKERS: dict[str, Callable[[Things], Any]] = {
             shadow=replace(t.variant, name="candidate"),
         ),
     ),
-    "host": lambda t: ComponentHost(t.stack, "Host", network=t.network, max_instances=9),
+    "host": lambda t: ComponentHost(t.stack, "Host", network=t.network, max_instances=90),
     "hosting": lambda t: Endpoint(
         t.stack,
         "Hosting",

@@ -32,11 +32,12 @@ def duration_of_text(text: str) -> timedelta | None:
 
 def duration_text(duration: timedelta) -> str:
     """A duration as a settings file writes it, in the largest unit that keeps it whole."""
-    milliseconds = duration / timedelta(milliseconds=1)
-    for unit, length in (("h", 3_600_000), ("m", 60_000), ("s", 1000)):
-        if milliseconds and milliseconds % length == 0:
-            return f"{milliseconds / length:g}{unit}"
-    return f"{milliseconds:g}ms"
+    for unit, name in (("h", "hours"), ("m", "minutes"), ("s", "seconds")):
+        length = timedelta(**{name: 1})
+        if duration and not duration % length:
+            return f"{duration // length}{unit}"
+    milliseconds = f"{duration / timedelta(milliseconds=1):.3f}"
+    return milliseconds.rstrip("0").rstrip(".") + "ms"
 
 
 def is_duration(value: Any) -> bool:
@@ -53,9 +54,14 @@ def is_duration(value: Any) -> bool:
 
 def in_unit_of(limit: Any, duration: timedelta) -> float:
     """The duration as its limit counts: in milliseconds, or else in seconds."""
-    unit = "milliseconds" if getattr(limit, "unit", "") == "milliseconds" else "seconds"
-    number = duration / timedelta(**{unit: 1})
+    number = duration / duration_in_unit_of(limit, 1)
     return int(number) if number == int(number) else number
+
+
+def duration_in_unit_of(limit: Any, number: float) -> timedelta:
+    """The duration of a number in the unit of its limit."""
+    unit = "milliseconds" if getattr(limit, "unit", "") == "milliseconds" else "seconds"
+    return timedelta(**{unit: number})
 
 
 def is_unresolved(value: Any) -> bool:

@@ -74,6 +74,14 @@ class Range:
             )
         return value
 
+    def nearest(self, value: float) -> list[float]:
+        """The allowed numbers next to one that is not allowed."""
+        if self.minimum is not None and value < self.minimum:
+            return [self.minimum]
+        if self.maximum is not None and value > self.maximum:
+            return [self.maximum]
+        return [near for near in (math.floor(value), math.ceil(value)) if self.holds(near)]
+
     def _fix(self, value: Any) -> str:
         """The nearest value; of a share in place of percent, the percentage."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -89,7 +97,7 @@ class Range:
             return f"Give {above}."
         if self.maximum is not None and value > self.maximum:
             return f"Give {digits(self.maximum)} or less."
-        near = [each for each in (math.floor(value), math.ceil(value)) if self.holds(each)]
+        near = self.nearest(value)
         return f"Give {' or '.join(map(str, near))}." if near else ""
 
 

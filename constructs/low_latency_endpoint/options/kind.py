@@ -12,11 +12,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import ErrorRule, did_you_mean, rule
+from ..errors import ConfigurationError, ErrorRule, did_you_mean, rule
 from ..errors.findings import Finding, Place, breaches, finding, shown
 from ..errors.given_files import is_finite
-from ..facts.durations import TEXT_PATTERN, duration_of_text, duration_text, in_unit_of, is_duration
-from ..facts.limit_kinds import Choice, Limit, Pattern, Range
+from ..facts.durations import (
+    TEXT_PATTERN,
+    duration_in_unit_of,
+    duration_of_text,
+    duration_text,
+    in_unit_of,
+    is_duration,
+)
+from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Choice, Limit, Pattern, Range
 from ..facts.paths import OUTSIDE
 from .written_numbers import as_written
 
@@ -293,7 +300,25 @@ class DurationKind(Kind):
             durations = ", ".join(self._choices(self.limit))
             got = duration_text(timedelta(seconds=number))
             return reading.refuse(self.limit.rule, place, got=got, allowed=durations)
-        return duration if reading.holds(place, self.limit.check, number) else WRONG
+        try:
+            self.limit.check(number)
+        except ConfigurationError as error:
+            durations = self._nearest(number)
+            if durations and self.limit.rule.fix == USE_AN_ALLOWED_VALUE:
+                error.fix = f"Write {' or '.join(durations)}."
+            reading.findings.append((place, error))
+            return WRONG
+        return duration
+
+    def _nearest(self, number: float) -> list[str]:
+        """The durations next to one that is out of range, as a file writes them."""
+        texts: list[str] = []
+        if isinstance(self.limit, Range):
+            for nearest in self.limit.nearest(number):
+                duration = duration_in_unit_of(self.limit, nearest)
+                if self.limit.holds(in_unit_of(self.limit, duration)):
+                    texts.append(duration_text(duration))
+        return texts
 
     def _duration(self, value: Any, place: Place, reading: FileReading) -> timedelta | Wrong:
         if isinstance(value, timedelta):
