@@ -39,7 +39,9 @@ def template() -> Callable[..., Synthesised]:
 
     @cache
     def synthesized(text: str) -> Synthesised:
-        return Synthesised(synthesised(settings_of(yaml.safe_load(text))))
+        settings, findings = settings_of(yaml.safe_load(text))
+        assert findings == []
+        return Synthesised(synthesised(settings))
 
     def of(endpoint: dict[str, Any] | None = None, **stack: Any) -> Synthesised:
         return synthesized(text_of(stated(endpoint, **stack)))

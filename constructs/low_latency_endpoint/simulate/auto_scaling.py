@@ -66,7 +66,9 @@ class AutoScaling:
         """Let the alarms judge the value of the period that ended then."""
         self._values.append(value)
         self._judge_high(value.load)
-        if ended % METRIC_PERIOD_SECONDS < self.policy.period:  # once a minute
+        if (
+            ended % METRIC_PERIOD_SECONDS < self.policy.period
+        ):  # once a minute, of a period that divides it
             self._judge_low()
 
     def _judge_high(self, load: float) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..errors import rule
-from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Choice, number_range, one_of
+from ..facts.limit_kinds import USE_AN_ALLOWED_VALUE, Choice, number_range
 from ..facts.limits import MIN_CAPACITY, SCALING_TARGET
 from ..facts.rules import MIN_ABOVE_MAX
 from ..facts.scaling_rules import DEFAULT_COOLDOWN, IN_MINUTES, IN_SHARE, OUT_DATAPOINTS
@@ -22,10 +22,13 @@ SCALING_METRIC = Choice(
     "a scaling metric",
     ("invocations", "concurrency"),
 )
-SCALING_PERIOD = one_of(  # those of a minute or less that CloudWatch's alarms have
+SCALING_PERIOD = number_range(
     "LLS119",
-    "the period of a scaling metric in seconds",
-    (10, 20, 30, 60),
+    "the period of a scaling metric",
+    1,
+    3600,
+    unit="seconds",
+    whole=False,
     fix="Give 60 for invocations, 10 for the high-resolution metric.",
 )
 
