@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any, get_origin
+from typing import Any, Generic, TypeVar, get_origin
 
 import pytest
 import yaml
@@ -29,6 +29,12 @@ from low_latency_endpoint.options.kind import WRONG, FileReading
 from low_latency_endpoint.options.option import Declared, Options, groups_in, options_of
 from low_latency_endpoint.options.yaml_source import parse_yaml
 from low_latency_endpoint.settings import Settings
+
+Value = TypeVar("Value")
+
+
+class Named(Generic[Value]):
+    """A class with a parameter, as a decision of the plan has."""
 
 
 def groups(of: type[Options] = Settings) -> set[type[Options]]:
@@ -139,6 +145,12 @@ def test_a_mapping_is_not_the_callers_any_more(group: type[Options], option: str
     before = dict(getattr(options, option))
     given["changed"] = "later"
     assert getattr(options, option) == before
+
+
+def test_a_generic_class_is_a_class() -> None:
+    kind = kind_of_argument("Named[int]", __name__)
+    assert kind.accepts(Named())
+    assert not kind.accepts(5)
 
 
 def test_an_iterator_has_no_kind_because_a_check_would_use_it_up() -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import timedelta
 from functools import cache, cached_property
@@ -422,6 +422,8 @@ def _kind_of_one(annotation: Any, option: Option) -> Kind:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         key = _kind(below[0], Option(option.keys))
         return MappingKind(key, _kind(below[1], within), of=origin)
+    if origin is not None and not issubclass(origin, Iterable):  # Decision[int]
+        return ClassKind(origin)
     if origin is not None:
         return ListKind(_kind(below[0], within), of=origin, example=option.example)
     if annotation is Any:

@@ -303,9 +303,9 @@ class DurationKind(Kind):
         try:
             self.limit.check(number)
         except ConfigurationError as error:
-            durations = self._nearest(number)
-            if durations and self.limit.rule.fix == USE_AN_ALLOWED_VALUE:
-                error.fix = f"Write {' or '.join(durations)}."
+            nearest = self._nearest(number)
+            if nearest and self.limit.rule.fix == USE_AN_ALLOWED_VALUE:
+                error.fix = f"Write {' or '.join(nearest)}."
             reading.findings.append((place, error))
             return WRONG
         return duration
