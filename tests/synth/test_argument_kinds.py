@@ -606,9 +606,8 @@ def test_an_argument_without_its_name_is_a_coded_error(things, name):
 
 def calls_in(annotation: str, module: str) -> Iterator[str]:
     """Each call that a fix of an argument of this annotation may propose."""
-    kind = kind_of_argument(annotation, module)
-    kinds = kind.alternatives or (kind,)
-    for kind in [each for each in kinds if not isinstance(each, AnyKind)]:
+    argument = kind_of_argument(annotation, module)
+    for kind in [each for each in argument.alternatives if not isinstance(each, AnyKind)]:
         for given in (None, "text", [], object()):
             code = [each for each in examples_of(kind, given) if not each.startswith("a ")]
             yield from re.findall(r"[\w.]+\([^()]*\)", " ".join(code))
@@ -646,8 +645,7 @@ def taken_groups() -> list[type]:
         owner = inspect.unwrap(function)
         cls = getattr(sys.modules[owner.__module__], owner.__qualname__.partition(".")[0])
         kind = kind_of_argument(parameter.annotation, module_of(cls, parameter.name))
-        kinds = kind.alternatives or (kind,)
-        found |= dict.fromkeys(part.of for part in kinds if is_options(part))
+        found |= dict.fromkeys(part.of for part in kind.alternatives if is_options(part))
     return [kind for kind in found if kind.__name__ in low_latency_endpoint.__all__]
 
 

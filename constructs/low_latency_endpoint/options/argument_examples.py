@@ -46,8 +46,7 @@ def examples_of(kind: Kind, given: Any) -> Sequence[str]:
 
 def first_example(kind: Kind, given: Any) -> str:
     """An example of the first alternative that has one, which None has not."""
-    alternatives = kind.alternatives or (kind,)
-    return next(example for part in alternatives for example in examples_of(part, given))
+    return next(example for part in kind.alternatives for example in examples_of(part, given))
 
 
 def _examples_of_class(kind: ClassKind, given: Any) -> Sequence[str]:

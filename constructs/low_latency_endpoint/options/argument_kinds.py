@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from types import FunctionType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import ConfigurationError, did_you_mean, rule
 from ..errors.findings import located
@@ -112,7 +112,7 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
         except ConfigurationError as error:
             if error.where:
                 raise
-            raise located(error, _owner(cls, function, given)) from error.__cause__
+            raise located(error, parameters.owner(given)) from error.__cause__
 
     return checked
 
@@ -153,21 +153,29 @@ class _Parameters:
 
     def check(self, args: Sequence[Any], given: Mapping[str, Any]) -> None:
         """Raise the error of the first argument that does not fit, or is not there."""
-        owner = _Owner(self.cls, self.function, given)
         for name, value in given.items():
             if name not in self.names and not self.takes_all:
-                raise _unknown(name, self.kinds(), str(owner))
-            self._check_kind(name, value, "", owner)
+                raise _unknown(name, self.kinds(), self.owner(given))
+            self._check_kind(name, value, "", given)
         if len(args) > len(self.places) and not self.rest:
-            raise _by_place(args[len(self.places)], self.kinds(), str(owner))
+            raise _by_place(args[len(self.places)], self.kinds(), self.owner(given))
         missing = {name: self.kind(name) for name in self.required if name not in given}
         if missing:
-            raise _missing(missing, str(owner))
+            raise _missing(missing, self.owner(given))
         if self.rest:
             for index, value in enumerate(args[len(self.places) :]):
-                self._check_kind(self.rest, value, f"[{index}]", owner)
+                self._check_kind(self.rest, value, f"[{index}]", given)
 
-    def _check_kind(self, name: str, value: Any, path: str, owner: _Owner) -> None:
+    def owner(self, given: Mapping[str, Any]) -> str:
+        """The path of the construct that is being made, else the name of what was called."""
+        if self.function.__name__ != "__init__":
+            return f"{self.cls.__name__}.{self.function.__name__}"
+        if "scope" not in given:
+            return self.cls.__name__
+        path = getattr(getattr(given["scope"], "node", None), "path", "")
+        return f"{path}/{given.get('id')}".lstrip("/")
+
+    def _check_kind(self, name: str, value: Any, path: str, given: Mapping[str, Any]) -> None:
         annotation = self.annotations.get(name)
         if annotation is None or (value is None and str(annotation).endswith("| None")):
             return
@@ -175,28 +183,18 @@ class _Parameters:
         misfit = kind.misfit(value)
         if misfit is None:
             return
+        owner = self.owner(given)
         fix = ""
         if name == self.rest and _is_list_of(kind, value):
             fix = f"Unpack the list: {owner}(*{name})."
-        raise _misfit_error(misfit, str(owner), name + path, fix)
-
-
-class _Owner(NamedTuple):
-    """What is called, named in errors: a construct by its path, which only an error needs."""
-
-    cls: type
-    function: Callable[..., Any]
-    given: Mapping[str, Any]
-
-    def __str__(self) -> str:
-        return _owner(*self)
+        raise _misfit_error(misfit, owner, name + path, fix)
 
 
 def _misfit_error(misfit: Misfit, owner: str, name: str, fix: str = "") -> ConfigurationError:
     """The error of an argument that is not of its kind."""
     value, kind, path = misfit
     where = f"{owner}, {name}{path}"
-    kinds = kind.alternatives or (kind,)
+    kinds = kind.alternatives
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if any(isinstance(of, DurationKind) for of in kinds) and (is_number or isinstance(value, str)):
         got = "text" if isinstance(value, str) else repr(value)
@@ -229,9 +227,9 @@ def _fix(value: Any, kinds: Sequence[Kind], name: str) -> str:
     for kind in kinds:
         if isinstance(kind, ListKind) and kind.item.misfit(value) is None:
             return f"Pass a list, even of one: {name}=[...]."
-        meant = _meant_by_text(value, kind) if isinstance(value, str) else ""
+        meant = _meant_by_text(value, kind, name) if isinstance(value, str) else ""
         if meant:
-            return f"Pass {meant.format(name=name)}."
+            return f"Pass {meant}."
     for kind in kinds:
         if option := _option_for(value, kind):
             return f"Pass {class_name(kind.of)}({option}=...) as {name}."  # type: ignore[attr-defined]
@@ -239,16 +237,16 @@ def _fix(value: Any, kinds: Sequence[Kind], name: str) -> str:
     return f"Pass {' or '.join(dict.fromkeys(examples))} as {name}."
 
 
-def _meant_by_text(text: str, kind: Kind) -> str:
-    """The value of a kind that a text says, and how to pass it; empty if it says none."""
+def _meant_by_text(text: str, kind: Kind, name: str) -> str:
+    """The value of a kind that a text says, and as which argument; empty if it says none."""
     from difflib import get_close_matches
 
     values = ready_made(kind)
     meant = get_close_matches(text.upper().replace("-", "_"), values, n=1)
     if meant:
-        return f"{values[meant[0]]} as {{name}}"
+        return f"{values[meant[0]]} as {name}"
     if isinstance(kind, NumberKind) and re.fullmatch(r"-?\d+(\.\d+)?", text):
-        return f"{kind.words} as {{name}}, without quotes"
+        return f"{kind.words} as {name}, without quotes"
     return ""
 
 
@@ -289,7 +287,7 @@ def _unknown(name: str, kinds: Mapping[str, Kind], owner: str) -> ConfigurationE
     public = {own: getattr(package, own) for own in package.__all__}
     places: list[str] = []
     for parameter, kind in kinds.items():
-        for part in kind.alternatives or (kind,):
+        for part in kind.alternatives:
             of: Any = getattr(part, "of", None)
             if of in public.values() and name in _fields(of):
                 places.append(f"{parameter}={of.__name__}({name}=...)")
@@ -332,7 +330,7 @@ def _option_for(value: Any, kind: Kind) -> str:
 def _takes(of: Any, name: str, value: Any, *, is_plain: bool) -> bool:
     """Whether a field takes a value; a duration only as the plain value of its class."""
     kind = kind_of_field(of, name)
-    is_duration = any(isinstance(part, DurationKind) for part in kind.alternatives or (kind,))
+    is_duration = any(isinstance(part, DurationKind) for part in kind.alternatives)
     return (is_plain or not is_duration) and kind.misfit(value) is None
 
 
@@ -359,14 +357,6 @@ def _limit_of(kind: Kind) -> Choice | None:
         if isinstance(limit, Choice) and limit.values == kind.choices:
             return limit
     return None
-
-
-def _owner(cls: type, function: Callable[..., Any], given: Mapping[str, Any]) -> str:
-    """The path of the construct that is being made, else the name of what was called."""
-    if function.__name__ != "__init__":
-        return f"{cls.__name__}.{function.__name__}"
-    path = getattr(getattr(given.get("scope"), "node", None), "path", "")
-    return f"{path}/{given.get('id')}".lstrip("/") if "scope" in given else cls.__name__
 
 
 def _mapping_for_options(

@@ -336,7 +336,7 @@ class UnionKind(Kind):
     """
 
     def __init__(self, alternatives: Sequence[Kind], stated: Sequence[Kind]) -> None:
-        self.alternatives = alternatives
+        self._alternatives = alternatives
         groups = [kind for kind in stated if isinstance(kind, GroupKind)]
         plain = [kind for kind in stated if not isinstance(kind, GroupKind)]
         paths = [kind for kind in plain if isinstance(kind, PathKind)]
@@ -353,6 +353,11 @@ class UnionKind(Kind):
     def schema(self) -> Schema:
         schemas = [part.schema() for part in self.parts]
         return {"oneOf": schemas} if len(schemas) > 1 else schemas[0]
+
+    @property
+    def alternatives(self) -> Sequence[Kind]:
+        """The kinds, those too that only Python can pass."""
+        return self._alternatives
 
     def misfit(self, value: Any) -> Misfit | None:
         """The last misfit inside the value, as its kind is likely meant; else the value itself."""

@@ -121,7 +121,6 @@ class Kind:
 
     words = ""  # what to pass in Python
     parts: Sequence[Kind] = ()  # the kinds of which this one is made, in a file
-    alternatives: Sequence[Kind] = ()
 
     def read(self, value: Any, place: Place, reading: FileReading) -> Any:
         """The value that a file states, or ``WRONG`` with its mistakes noted in the reading."""
@@ -134,6 +133,11 @@ class Kind:
     def accepts(self, value: Any) -> bool:
         """Whether what Python passes is of the kind."""
         raise NotImplementedError
+
+    @property
+    def alternatives(self) -> Sequence[Kind]:
+        """The kinds of a union; of any other kind itself."""
+        return (self,)
 
     def misfit(self, value: Any) -> Misfit | None:
         """What does not fit; None if all does. Kinds of containers look at what is inside."""
