@@ -26,21 +26,16 @@ from low_latency_endpoint.options.compound_kinds import (
     kind_of_argument,
 )
 from low_latency_endpoint.options.kind import WRONG, FileReading
-from low_latency_endpoint.options.option import Declared, Options, groups_in, options_of
+from low_latency_endpoint.options.option import Declared, Options, options_of
 from low_latency_endpoint.options.yaml_source import parse_yaml
 from low_latency_endpoint.settings import Settings
+from tests.option_groups import groups
 
 Value = TypeVar("Value")
 
 
 class Named(Generic[Value]):
     """A class with a parameter, as a decision of the plan has."""
-
-
-def groups(of: type[Options] = Settings) -> set[type[Options]]:
-    """A group of options and all below it."""
-    below = {group for option in options_of(of) for group in groups_in(option.kind)}
-    return {of}.union(*map(groups, below))
 
 
 OPTIONS = [

@@ -17,8 +17,9 @@ from docs.make_settings_tables import missing_in, rewrite, settings_tables
 from low_latency_endpoint.errors.frozen import dataclass
 from low_latency_endpoint.facts import limits
 from low_latency_endpoint.facts.durations import duration_of_text
-from low_latency_endpoint.options.option import Option, Options, groups_in, options_of
-from low_latency_endpoint.settings import Settings, parse_settings, settings_json_schema
+from low_latency_endpoint.options.option import Option, Options, options_of
+from low_latency_endpoint.settings import parse_settings, settings_json_schema
+from tests.option_groups import groups
 
 REPOSITORY = Path(__file__).parents[2]
 SCHEMA = settings_json_schema()
@@ -150,12 +151,6 @@ def test_the_reference_tells_no_bound_that_nobody_reaches() -> None:
     takes = re.findall(r"^\| `\w+`[^|]*\| ([^|]*) \|", settings_tables(), re.M)
     assert len(takes) > 100
     assert [text for text in takes if re.search(r"\de[+-]?\d", text)] == []
-
-
-def groups(of: type[Options] = Settings) -> set[type[Options]]:
-    """A group of options and all below it."""
-    below = {group for each in options_of(of) for group in groups_in(each.kind)}
-    return {of}.union(*map(groups, below))
 
 
 def test_a_text_names_the_default_that_its_option_has() -> None:

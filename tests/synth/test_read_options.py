@@ -16,8 +16,9 @@ import pytest
 
 import low_latency_endpoint
 from low_latency_endpoint import DeploymentPolicy
-from low_latency_endpoint.options.option import Options, groups_in, options_of
-from low_latency_endpoint.settings import Settings, load_settings
+from low_latency_endpoint.options.option import Options, options_of
+from low_latency_endpoint.settings import load_settings
+from tests.option_groups import groups
 from tools.fuzzing.agreement import synthesised, text_of
 
 from .settings_changes import (
@@ -74,12 +75,6 @@ ENDPOINTS = {
 #: Options that something else reads than what makes a template.
 READ_ELSEWHERE = {"Settings.prices": "low-latency plan --cost"}
 Read = set[tuple[type, str]]
-
-
-def groups(of: type[Options] = Settings) -> set[type[Options]]:
-    """A group of options and all below it."""
-    found = {group for each in options_of(of) for group in groups_in(each.kind)}
-    return {of}.union(*map(groups, found))
 
 
 class Reads:

@@ -23,18 +23,10 @@ from low_latency_endpoint.options.option import (
     Declared,
     Option,
     Options,
-    groups_in,
     options_of,
     read,
 )
-from low_latency_endpoint.settings import Settings
-
-
-def groups(of: type[Options] = Settings) -> set[type[Options]]:
-    """A group of options and all below it."""
-    found = {group for each in options_of(of) for group in groups_in(each.kind)}
-    return {of}.union(*map(groups, found))
-
+from tests.option_groups import groups
 
 GROUPS = sorted(groups(), key=lambda group: group.__name__)
 
