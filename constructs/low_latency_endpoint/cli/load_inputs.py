@@ -232,12 +232,8 @@ def recorded_shape(traffic_from: Path, period: str | None) -> Shape:
 
 
 def seconds_of(text: str, option: str) -> float:
-    from ..facts.durations import duration_of_text
+    from ..facts import durations
 
-    try:
-        duration = duration_of_text(text)
-    except OverflowError:
-        duration = None
-    if duration is None:
+    if not durations.is_duration(text):
         raise typer.BadParameter(f"{option} {text}: write a number and a unit, such as 60s or 5m")
-    return duration.total_seconds()
+    return durations.seconds_of(text)
