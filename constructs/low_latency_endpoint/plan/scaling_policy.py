@@ -59,14 +59,9 @@ def decided_scaling(
     followed = _followed(request, held, in_flight)
     fixed = not given.enabled or fleet.minimum == fleet.maximum
     target = None if fixed else followed.target
-    estimate = _by_littles_law(request)
     note = ""
     if target is not None and followed.metric == INVOCATIONS_METRIC and request.is_generative:
-        note = estimate and (
-            "answers differ in length, so requests in flight say more than requests per minute: "
-            f"try {CONCURRENCY_METRIC} (every 10 s, counts what queues in the container) with a "
-            f"target of about {estimate}"
-        )
+        note = _better_in_flight(request)
     own_targets = (given.concurrency_target, given.invocations_target)
     metric = Decision(
         name="scaling_metric",
@@ -86,6 +81,18 @@ def decided_scaling(
     out, back = _cooldowns(request)
     policy = ScalingPolicy(followed.metric, target.value, out.value, back.value)
     return DecidedScaling(policy, (metric, target, out, back))
+
+
+def _better_in_flight(request: EndpointRequest) -> str:
+    """That a language model is better scaled in flight; empty where no target can be estimated."""
+    estimate = _by_littles_law(request)
+    if not estimate:
+        return ""
+    return (
+        "answers differ in length, so requests in flight say more than requests per minute: "
+        f"try {CONCURRENCY_METRIC} (every 10 s, counts what queues in the container) with a "
+        f"target of about {estimate}"
+    )
 
 
 def _followed(
