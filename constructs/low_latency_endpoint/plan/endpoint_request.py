@@ -225,6 +225,11 @@ class EndpointRequest(LoadOptions):
         return self.throughput if self.share is None else self.share.endpoint
 
     @property
+    def peaks_raise_minimum(self) -> bool:
+        """Whether ``throughput.peaks`` can raise the minimum: no schedule of your own stands beside."""
+        return not self.scaling.schedule
+
+    @property
     def is_rare(self) -> bool:
         """Whether a minute, the alarms' and scaling's period, has less than a call even at the peak.
 

@@ -17,15 +17,11 @@ from .scaling_pace import fewest_for_rises
 from .zone_outages import left_by_zone_outage
 
 _GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
-_PRIVATELINK = _GUIDE + "realtime-endpoints-privatelink.html"
 _LOAD_TEST = _GUIDE + "endpoint-scaling-loadtest.html"
-_POLICY = _GUIDE + "endpoint-auto-scaling-policy.html"
-_CONCURRENCY = _GUIDE + "endpoint-auto-scaling-add-code-define.html"
 _SCHEDULED = (
     AWS_DOCS + "/autoscaling/application/userguide/scheduled-scaling-using-cron-expressions.html"
 )
 _STEPS = AWS_DOCS + "/autoscaling/application/userguide/step-scaling-policy-overview.html"
-_PRACTICES = _GUIDE + "deployment-best-practices.html"
 
 
 def explain_fleet(plan: Plan) -> Iterator[Decision[Any]]:

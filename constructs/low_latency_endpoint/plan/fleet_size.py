@@ -169,7 +169,7 @@ def _minimum(request: EndpointRequest, held: HeldTps | None, one_size: int | Non
         rule += _BRIDGES.format("your scaling target" if held.by_target else "the safety factor")
         inputs |= _rise_inputs(request, measured, held, rises)
         note = ""
-        if measured.from_tps is not None and not request.scaling.schedule:
+        if measured.from_tps is not None and request.peaks_raise_minimum:
             note = "at a known hour throughput.peaks raises it for that time alone"
     return Decision(
         name="min_instances",

@@ -116,11 +116,6 @@ class Plan:
         usual = CapacityRange(self.fleet.minimum, self.fleet.maximum)
         return StandingRanges(usual, self.schedule if self.scaling else ())
 
-    @property
-    def peaks_raise_minimum(self) -> bool:
-        """Whether ``throughput.peaks`` can raise the minimum: no schedule of your own stands beside."""
-        return not self.request.scaling.schedule
-
     @cached_property
     def standing_peaks(self) -> list[DailyPeak]:
         """The other peaks whose range stands in some minute of the day."""

@@ -344,7 +344,11 @@ def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
         f"{_lateness(plan.request.start_seconds)}. State "
         "throughput.rise_tps_per_minute or from_tps, or raise the minimum: "
         f"{enough} hold a jump to the peak"
-        + (". throughput.peaks raises it at known hours only" if plan.peaks_raise_minimum else "")
+        + (
+            ". throughput.peaks raises it at known hours only"
+            if plan.request.peaks_raise_minimum
+            else ""
+        )
         + _second_jump(plan.request.scale_out_seconds)
         + also(below, worst),
     )

@@ -66,9 +66,8 @@ class AutoScaling:
         """Let the alarms judge the value of the period that ended then."""
         self._values.append(value)
         self._judge_high(value.load)
-        if (
-            ended % METRIC_PERIOD_SECONDS < self.policy.period
-        ):  # once a minute, of a period that divides it
+        # Once a minute, where the period divides it.
+        if ended % METRIC_PERIOD_SECONDS < self.policy.period:
             self._judge_low()
 
     def _judge_high(self, load: float) -> None:
