@@ -122,7 +122,8 @@ class _Parameters:
 
     def __init__(self, function: Any, cls: type) -> None:
         code = function.__code__  # inspect.signature would cost each import
-        self.function, self.cls = function, cls
+        self.function = function
+        self.cls = cls
         self.annotations: dict[str, Any] = function.__annotations__
         count = code.co_argcount + code.co_kwonlyargcount
         self.names = code.co_varnames[:count]

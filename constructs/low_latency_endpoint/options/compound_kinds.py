@@ -54,7 +54,9 @@ class ListKind(Kind):
 
     def __init__(self, item: Kind, *, of: Any = Sequence, example: Any = None) -> None:
         assert issubclass(of, Collection), "looking at an iterator's items would use it up"
-        self.item, self.of, self.example = item, of, example
+        self.item = item
+        self.of = of
+        self.example = example
         self.parts = (item,)
 
     def read(self, value: Any, place: Place, reading: FileReading) -> Any:
@@ -87,7 +89,9 @@ class MappingKind(Kind):
     """Values of one kind by name."""
 
     def __init__(self, key: Kind, value: Kind, *, of: Any = Mapping) -> None:
-        self.key, self.value, self.of = key, value, of
+        self.key = key
+        self.value = value
+        self.of = of
         self.parts = (value,)
 
     def read(self, value: Any, place: Place, reading: FileReading) -> Any:
@@ -415,7 +419,8 @@ def _kind(annotation: Any, option: Option, default: Any = None) -> Kind:
 
 def _kind_of_one(annotation: Any, option: Option) -> Kind:
     """The kind of an annotation that is no union."""
-    origin, below = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    below = get_args(annotation)
     within = option._replace(example=None)
     if origin is Annotated:
         own = [note for note in below if isinstance(note, Option)]

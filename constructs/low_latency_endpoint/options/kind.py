@@ -72,7 +72,8 @@ class FileReading:
     def __init__(
         self, folder: Path | None = None, within: Callable[[Path], bool] | None = None
     ) -> None:
-        self.folder, self.within = folder, within
+        self.folder = folder
+        self.within = within
         self.findings: list[Finding] = []
 
     def refuse(
@@ -183,7 +184,8 @@ class NumberKind(Kind):
     """A finite number. Its limit says which ones, and whether whole, for an argument as well."""
 
     def __init__(self, *, whole: bool, limit: Limit | None = None, example: Any = None) -> None:
-        self.whole, self.limit = whole, limit
+        self.whole = whole
+        self.limit = limit
         self.words = "a whole number" if whole else "a finite number"
         self.example = example if isinstance(example, (int, float)) else None
 
@@ -226,7 +228,8 @@ class TextKind(Kind):
     words = "text"
 
     def __init__(self, limit: Limit | None = None, *, as_text: bool = False) -> None:
-        self.limit, self.as_text = limit, as_text
+        self.limit = limit
+        self.as_text = as_text
 
     def read(self, value: Any, place: Place, reading: FileReading) -> Any:
         text = as_written(value) if self.limit or self.as_text else value
@@ -250,7 +253,8 @@ class ChoiceKind(Kind):
     """One of several words; true and false may be among them."""
 
     def __init__(self, choices: Sequence[Any], limit: Limit | None = None) -> None:
-        self.choices, self.limit = choices, limit
+        self.choices = choices
+        self.limit = limit
         self.words = " or ".join(map(repr, choices))
         self.group_keys: Sequence[str] = ()  # of the group that may stand in place of a word
         self.group_example = ""
@@ -292,7 +296,8 @@ class DurationKind(Kind):
     """
 
     def __init__(self, limit: Limit | None = None, *, takes_text: bool = True) -> None:
-        self.limit, self.takes_text = limit, takes_text
+        self.limit = limit
+        self.takes_text = takes_text
         self.words = "Duration(...)" if takes_text else "aws_cdk.Duration(...)"
 
     def read(self, value: Any, place: Place, reading: FileReading) -> Any:

@@ -294,7 +294,8 @@ def _rules_of(group: type[Options]) -> list[str]:
 
 def _breaches(declared: Declared, value: Any) -> Iterator[Finding]:
     """The limits of an option that its value does not keep."""
-    option, place = declared.option or Option(), (declared.name,)
+    option = declared.option or Option()
+    place = (declared.name,)
     if option.entries:
         yield from breaches(place, option.entries.check, len(value))
     if option.below and isinstance(value, str):
@@ -385,7 +386,8 @@ def _options_of(group: Any) -> tuple[Declared, ...]:
     own = [name for each in (group, *_leading(group)) for name in get_annotations(each)]
     for each in sorted(fields(group), key=lambda field: field.name not in own):
         home = module_of(group, each.name)
-        kind, option = evaluated(_annotation(group, each.name), home), None
+        kind = evaluated(_annotation(group, each.name), home)
+        option = None
         notes: list[Any] = []
         if get_origin(kind) is Annotated:
             kind, *notes = get_args(kind)

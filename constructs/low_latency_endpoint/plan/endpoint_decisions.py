@@ -59,7 +59,8 @@ def size_of_subnets(addresses: int) -> Decision[str]:
 def inference_ami(request: EndpointRequest) -> Decision[str] | None:
     """The inference AMI that somebody chose or the images need; ``None`` for SageMaker's own."""
     serving = request.serving
-    given, needed = serving.inference_ami, serving.needed_ami
+    given = serving.inference_ami
+    needed = serving.needed_ami
     ami = given or needed
     if ami is None:
         return None
@@ -95,7 +96,8 @@ def warm_up(request: EndpointRequest, initial: int) -> Decision[int]:
         f"one with {1 - 1 / WARM_UP_MISS:.1%} probability, and at most {WARM_UP_MOST:,}"
     )
     inputs: dict[str, object] = {"workers per instance": workers, "initial instances": initial}
-    places, share = workers * initial, request.share
+    places = workers * initial
+    share = request.share
     draws = Fraction(places * (math.log(places) + math.log(WARM_UP_MISS)))
     if share is not None:
         rule += (
@@ -121,10 +123,12 @@ def connections(request: EndpointRequest, tokens: TokenPlan | None) -> Decision[
     measured = request.endpoint_throughput
     slowest = request.latency.slowest if request.latency else None
     if slowest is not None:
-        taken, what = stated(slowest[1]) / 1000, "the slowest target"
+        taken = stated(slowest[1]) / 1000
+        what = "the slowest target"
         inputs = {slowest[0]: milliseconds(slowest[1], 6)}
     elif tokens is not None and tokens.call_seconds is not None:
-        taken, what = stated(tokens.call_seconds), "how long a call takes"
+        taken = stated(tokens.call_seconds)
+        what = "how long a call takes"
         inputs = {"call at the targets": f"{readable(tokens.call_seconds)} s"}
     else:
         return None

@@ -73,7 +73,8 @@ def sized_fleet(
     )
     most, worked_out = _with_headroom(needed, len(request.client_zones))
     if why_fixed:
-        most, worked_out = one_size or needed, ""
+        most = one_size or needed
+        worked_out = ""
     most = counts.max or most
     _check_range(request, minimum.value, most)
     first = counts.initial or min(max(at_highest_peak, minimum.value), most)
@@ -103,7 +104,9 @@ def _at_peak(
     request: EndpointRequest, held: HeldTps | None, in_flight: InFlight | None
 ) -> Decision[int]:
     """Decide the instances that hold the usual peak, scaled or not."""
-    zones, measured, counts = len(request.client_zones), request.throughput, request.instances
+    zones = len(request.client_zones)
+    measured = request.throughput
+    counts = request.instances
     fewest = _fewest(request, counts.min, counts.initial, counts.max)
     if measured is None or held is None:
         return Decision(
@@ -156,7 +159,8 @@ def _at_other_peaks(request: EndpointRequest, held: HeldTps | None) -> dict[str,
 
 def _minimum(request: EndpointRequest, held: HeldTps | None, one_size: int | None) -> Decision[int]:
     """Decide the minimum: one instance per client zone, and what bridges the stated rises."""
-    measured, counts = request.throughput, request.instances
+    measured = request.throughput
+    counts = request.instances
     value = _fewest(request, counts.min, counts.initial, counts.max)
     rule = "one per client zone and at least two, so that no zone is without at quiet hours"
     inputs: dict[str, Any] = {"client zones": len(request.client_zones)}
@@ -243,7 +247,8 @@ def _initial(
 
 def _with_headroom(needed: int, zones: int) -> tuple[int, str]:
     """Half as much again, and enough to hold the peak while a lost zone still counts; and the sum."""
-    half_more, with_lost = needed * HEADROOM, Fraction(needed * zones, zones - 1)
+    half_more = needed * HEADROOM
+    with_lost = Fraction(needed * zones, zones - 1)
     worked_out = (
         f"{needed} x {plain_number(float(HEADROOM))} = {plain_number(float(half_more))}, "
         f"{needed} x {zones} / ({zones} - 1) = {plain_number(float(with_lost), 4)}"

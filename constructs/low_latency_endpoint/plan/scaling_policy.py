@@ -99,7 +99,8 @@ def _followed(
     request: EndpointRequest, held: HeldTps | None, in_flight: InFlight | None
 ) -> _Followed:
     """Choose the metric: of your own target, else in flight where that is measured."""
-    given, measured = request.scaling, request.throughput
+    given = request.scaling
+    measured = request.throughput
     if given.concurrency_target is not None:
         why = f"{_COUNTS_IN_FLIGHT}, because you state how many one instance holds"
         return _Followed(CONCURRENCY_METRIC, why, _own_concurrency(request))

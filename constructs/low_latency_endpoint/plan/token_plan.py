@@ -17,8 +17,10 @@ from .decisions import IMPOSSIBLE, Decision
 from .endpoint_request import EndpointRequest
 from .instance_load import InFlight, cache_limit
 
-FIRST_TOKEN, BETWEEN_TOKENS = "time to first token", "inter-token latency"
-STREAM_SECONDS, WHOLE_SECONDS = 480, 60
+FIRST_TOKEN = "time to first token"
+BETWEEN_TOKENS = "inter-token latency"
+STREAM_SECONDS = 480
+WHOLE_SECONDS = 60
 """After which SageMaker ends a streamed answer, and a whole one."""
 
 _OPTIONS = AWS_DOCS + "/sagemaker/latest/dg/deploy-model-options.html"
@@ -68,7 +70,8 @@ def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan 
     """The numbers of a request that states tokens or targets on them; None of any other."""
     if not request.of_tokens:
         return None
-    traffic, measured = request.tokens, request.throughput
+    traffic = request.tokens
+    measured = request.throughput
     room = _room(request)
     in_flight = None
     if measured is not None and measured.concurrency_per_instance is not None:
@@ -149,7 +152,8 @@ def _call(
     latency = request.latency
     if seconds is None or latency is None:
         return
-    first, gap = latency.typical_ttft, latency.typical_itl
+    first = latency.typical_ttft
+    gap = latency.typical_itl
     inputs: dict[str, Any] = {}
     if first is not None:
         inputs[f"time to first token, {first[0]}"] = milliseconds(first[1], 6)

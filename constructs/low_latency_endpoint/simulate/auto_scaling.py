@@ -29,10 +29,12 @@ class AutoScaling:
     """
 
     def __init__(self, policy: TargetTracking, control: FleetControl) -> None:
-        self.policy, self.control = policy, control
+        self.policy = policy
+        self.control = control
         self._limits = (policy.minimum, policy.maximum)
         self._values: list[MetricValue] = []
-        self._high, self._low = Alarm(), Alarm()
+        self._high = Alarm()
+        self._low = Alarm()
         self._cooldowns = Cooldowns()
 
     def begin(self) -> None:
@@ -52,7 +54,8 @@ class AutoScaling:
         self.control.after(self.policy.period, self._end_of_period)
 
     def _value_of_period(self) -> MetricValue:
-        policy, world = self.policy, self.control.world
+        policy = self.policy
+        world = self.control.world
         per_instance, requests = self.control.invocations.end_period()
         if policy.metric == "invocations":
             return MetricValue(per_instance, float(requests))
@@ -72,7 +75,8 @@ class AutoScaling:
 
     def _judge_high(self, load: float) -> None:
         """Scale out if the alarm for values above the target calls the policy."""
-        policy, now = self.policy, self.control.now
+        policy = self.policy
+        now = self.control.now
         last = self._values[-policy.out_datapoints :]
         above = [value for value in last if value.metric > policy.target]
         if self._high.calls(now, len(above) == policy.out_datapoints, policy.period):
@@ -81,7 +85,8 @@ class AutoScaling:
 
     def _judge_low(self) -> None:
         """Scale in if the alarm for values far below the target calls the policy."""
-        policy, now = self.policy, self.control.now
+        policy = self.policy
+        now = self.control.now
         last = self._values[-policy.in_datapoints :]
         below = [value for value in last if value.metric < policy.in_below]
         if self._low.calls(now, len(below) == policy.in_datapoints, METRIC_PERIOD_SECONDS):
@@ -112,14 +117,17 @@ class AutoScaling:
 
     def _move(self, change: int, *, of_policy: bool) -> None:
         """Change the number, as one update of the endpoint."""
-        control, policy = self.control, self.policy
+        control = self.control
+        policy = self.policy
         control.desired += change
         control.updating = True
         if change > 0:
-            seconds, cooldown = policy.instance_seconds, policy.scale_out_cooldown
+            seconds = policy.instance_seconds
+            cooldown = policy.scale_out_cooldown
             control.launch(change, seconds)
         else:
-            seconds, cooldown = policy.scale_in_seconds, policy.scale_in_cooldown
+            seconds = policy.scale_in_seconds
+            cooldown = policy.scale_in_cooldown
             control.retire(self._to_retire(-change), kept=True)
 
         def end() -> None:

@@ -16,14 +16,16 @@ class FleetReplacement:
     """
 
     def __init__(self, rollout: Rollout, control: FleetControl) -> None:
-        self.rollout, self.control = rollout, control
+        self.rollout = rollout
+        self.control = control
 
     def begin(self) -> None:
         """Put the deployment on the agenda."""
         self.control.at(self.rollout.at, self._deploy)
 
     def _deploy(self) -> None:
-        control, rollout = self.control, self.rollout
+        control = self.control
+        rollout = self.rollout
         if control.updating:  # by scaling: the endpoint takes one update at a time
             control.after(1.0, self._deploy)
             return
@@ -42,7 +44,8 @@ class FleetReplacement:
 
     def _shift(self, step: int) -> None:
         """Move the traffic of so many instances of the old fleet, which stay until the end."""
-        control, rollout = self.control, self.rollout
+        control = self.control
+        rollout = self.rollout
         self._replace(step, kept=True)
         if not control.old_wanted:
             control.after(rollout.bake_seconds, control.end_update)
@@ -69,7 +72,8 @@ class FleetReplacement:
 
     def _replace(self, number: int, *, kept: bool) -> None:
         """Move the traffic of so many old instances to new ones, and retire the old ones."""
-        control, world = self.control, self.control.world
+        control = self.control
+        world = self.control.world
         control.old_wanted = max(0, control.old_wanted - number)
         control.join_ready()
         superfluous = max(0, control.count_known(old=True) - control.old_wanted)

@@ -19,7 +19,8 @@ class FleetControl:
     """Acts on the fleet at set times; between them the event loop runs alone."""
 
     def __init__(self, scenario: Scenario, world: World, workload: Workload) -> None:
-        self.scenario, self.world = scenario, world
+        self.scenario = scenario
+        self.world = world
         self.invocations = InvocationsMetric(world, workload)
         self.now = 0.0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
@@ -85,7 +86,8 @@ class FleetControl:
 
     def pay_until(self, time: float) -> None:
         """Add up instance time, and remove the instances that have drained by then."""
-        world, before = self.world, self._paid_until
+        world = self.world
+        before = self._paid_until
         drained = [
             instance
             for instance in world.in_phase("draining")
@@ -116,7 +118,8 @@ class FleetControl:
         """Start instances where there are fewest, away from lost zones; they join when ready."""
         if number <= 0:
             return
-        world, zones = self.world, range(self.scenario.zones)
+        world = self.world
+        zones = range(self.scenario.zones)
         # With no zone left, instances start in the first one.
         left = [zone for zone in zones if zone not in self.lost_zones] or [0]
         filled = [0 for _ in zones]
@@ -170,7 +173,8 @@ class InvocationsMetric:
     """
 
     def __init__(self, world: World, workload: Workload) -> None:
-        self.world, self.workload = world, workload
+        self.world = world
+        self.workload = workload
         self.per_instance = 0.0
         self._counted = self._before = 0  # requests so far, and until the present period
 
@@ -185,6 +189,8 @@ class InvocationsMetric:
     def end_period(self) -> tuple[float, int]:
         """End the period; return its requests per instance and its requests."""
         self.count()
-        per_instance, requests = self.per_instance, self._counted - self._before
-        self.per_instance, self._before = 0.0, self._counted
+        per_instance = self.per_instance
+        requests = self._counted - self._before
+        self.per_instance = 0.0
+        self._before = self._counted
         return per_instance, requests

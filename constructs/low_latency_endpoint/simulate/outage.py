@@ -11,7 +11,8 @@ class FleetOutage:
     """Lets the instances of a zone die; until this is noticed requests to them hang."""
 
     def __init__(self, outage: ZoneOutage, control: FleetControl) -> None:
-        self.outage, self.control = outage, control
+        self.outage = outage
+        self.control = control
         self._struck: list[Instance] = []
 
     def begin(self) -> None:
@@ -19,7 +20,8 @@ class FleetOutage:
         self.control.at(self.outage.at, self._strike)
 
     def _strike(self) -> None:
-        control, world = self.control, self.control.world
+        control = self.control
+        world = self.control.world
         control.invocations.count()
         control.lost_zones.add(self.outage.zone)
         fleet = [*world.serving, *world.in_phase("draining"), *world.in_phase("starting")]
@@ -32,7 +34,8 @@ class FleetOutage:
 
     def _notice(self) -> None:
         """Let the requests of the dead fail, and launch what is missing of each fleet."""
-        control, world = self.control, self.control.world
+        control = self.control
+        world = self.control.world
         control.invocations.count()
         # Some that were starting may have been taken away meanwhile.
         lost = [

@@ -19,7 +19,8 @@ class Workload:
 
     def __init__(self, scenario: Scenario, world: World, seed: int, replication: int) -> None:
         loops = world.loops
-        self.world, self.loops = world, loops
+        self.world = world
+        self.loops = loops
         self.traffic = scenario.traffic
         self.block = len(world.requests.demand)
         self.consumed = 0  # requests in all blocks before this one
@@ -50,7 +51,8 @@ class Workload:
         return Constant(0.0).parameters()
 
     def _first_arrival(self) -> None:
-        traffic, clock = self.traffic, self.world.clock
+        traffic = self.traffic
+        clock = self.world.clock
         if isinstance(traffic, ClosedLoop):
             return  # all users start at 0, as the heap of pauses says
         if isinstance(traffic, ArrivalTrace):
@@ -63,7 +65,8 @@ class Workload:
     def _fill_gaps(self, out: Any, size: int) -> None:
         traffic = self.traffic
         if isinstance(traffic, ArrivalTrace):
-            times, begin = traffic.seconds, self.consumed
+            times = traffic.seconds
+            begin = self.consumed
             for at in range(size):
                 here = begin + at
                 out[at] = times[here + 1] - times[here] if here + 1 < len(times) else float("inf")
@@ -74,7 +77,8 @@ class Workload:
 
     def refill(self) -> None:
         """The next block; the present one must be used up."""
-        world, size = self.world, self.block
+        world = self.world
+        size = self.block
         self.consumed += int(world.state[FILLED])
         self._fill_gaps(world.requests.gap, size)
         self.service.fill(self.work, world.requests.demand, size)
