@@ -64,7 +64,8 @@ $(VENV)/bin/python:
 # $(call pin,NAME,FILE): one package of a requirements file, with its hashes, as a file.
 pin = sed -n '/^$(1)==/,/[^\\]$$/p' $(2) > $(VENV)/pin.txt
 
-compiled := --universal --python-version 3.11 --quiet --no-header --generate-hashes \
+# What is ours has no hash: it is installed from its folder.
+compiled := --no-emit-package low-latency-client --universal --python-version 3.11 --quiet --no-header --generate-hashes \
 	--no-strip-extras --no-annotate --no-emit-index-url
 
 # $(call install,ARGUMENTS): uv installs in seconds what pip takes two minutes for, nearly all of it
@@ -76,12 +77,12 @@ install = { [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/py
 # aws_cdk/cloud_assembly_schema once more, and its own is the one that has to stay: uv installs in
 # any order, so the package of that name comes before. A checkout has no hash: what is ours is
 # installed by itself, with the pinned hatchling.
-$(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
-	@echo "Installing the deploy set: AWS CDK, Node.js, boto3 and the library"
+$(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml client/pyproject.toml
+	@echo "Installing the deploy set: AWS CDK, Node.js, boto3, the library and its client"
 	@$(call pin,aws-cdk-cloud-assembly-schema,requirements.txt)
 	@$(call install,--no-deps -r $(VENV)/pin.txt)
 	@$(call install,-r requirements.txt)
-	@$(call install,--no-deps --no-build-isolation -e .)
+	@$(call install,--no-deps --no-build-isolation -e . -e ./client)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt local_sagemaker/pyproject.toml
@@ -245,14 +246,16 @@ newer-tags: $(VENV)/.installed-dev  ## Say which images for models of the Hub ha
 	@$(OFFLINE) python tests/plan/newer_tags.py
 
 .PHONY: wheel
-wheel: $(VENV)/.installed  ## Build both wheels into dist/: the library's for your CDK app, the local AWS's
+wheel: $(VENV)/.installed  ## Build three wheels into dist/: the library's, its client's, the local AWS's
 	@rm -f dist/*.whl
-	@python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./local_sagemaker
+	@python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./client ./local_sagemaker
 	@echo "Built" dist/*.whl
 
 # Of a release; a clone of COMMIT has nothing but what is committed.
 DIST    := dist/release
 COMMIT  ?= HEAD
+# Folder and name of each distribution.
+PROJECTS := .:cdk-low-latency-endpoint client:low-latency-client local_sagemaker:local-sagemaker
 VERSION ?= $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' constructs/low_latency_endpoint/__init__.py)
 clone    = folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; git clone -qn . "$$folder/clone"; \
 	git -C "$$folder/clone" checkout -q --detach "$(COMMIT)"
@@ -260,7 +263,7 @@ clone    = folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; git clone -qn . 
 .PHONY: distributions
 distributions: $(VENV)/.installed-dev  ## Build wheels and source distributions of COMMIT (HEAD) into OUT
 	@rm -rf "$(or $(OUT),$(DIST))"; export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct "$(COMMIT)"); $(clone); \
-	for project in .:cdk-low-latency-endpoint local_sagemaker:local-sagemaker; do \
+	for project in $(PROJECTS); do \
 	  python -m build --no-isolation --outdir "$(or $(OUT),$(DIST))/$${project#*:}" \
 	    "$$folder/clone/$${project%:*}" >"$$folder/log" 2>&1 || { cat "$$folder/log" >&2; exit 1; }; \
 	done
@@ -283,7 +286,7 @@ release-dry-run: setup release-check  ## Make every file of a release from HEAD,
 	  { echo "The distributions are not of version $(or $(TAG:v%=%),$(VERSION)), both" >&2; exit 1; }
 	@cd $(DIST); sha256sum */*.whl */*.tar.gz | tee SHA256SUMS
 	@$(MAKE) --no-print-directory release-notes > $(DIST)/NOTES.md
-	@for project in .:cdk-low-latency-endpoint local_sagemaker:local-sagemaker; do \
+	@for project in $(PROJECTS); do \
 	  sed 's/^dynamic = .*/version = "$(VERSION)"/' "$${project%:*}/pyproject.toml" > $(VENV)/pyproject.toml; \
 	  uv pip compile "$${project%:*}/pyproject.toml" --all-extras --constraints requirements-dev.txt $(compiled) \
 	    | python -W ignore -m cyclonedx_py requirements - --pyproject $(VENV)/pyproject.toml --mc-type library --spec-version 1.6 \
@@ -316,7 +319,7 @@ upgrade-page: setup  ## What an upgrade from revision OLD to NEW (HEAD) does to 
 
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite the requirements files, with hashes (UPGRADE=1 for newer versions)
-	@for set in "requirements.txt --extra operations --group deploy" "requirements-dev.txt local_sagemaker/pyproject.toml --all-extras --group dev"; do \
+	@for set in "requirements.txt --extra operations --group deploy" "requirements-dev.txt client/pyproject.toml local_sagemaker/pyproject.toml --all-extras --group dev"; do \
 	  read -r file options <<<"$$set"; \
 	  grep -E '^#' $$file > $(VENV)/head.txt; \
 	  grep -vE '^#' $$file > $(VENV)/pins.txt; \

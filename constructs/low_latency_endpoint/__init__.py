@@ -115,8 +115,6 @@ _MODULE_OF = {
     for name in names.split()
 }
 
-_OF_CLIENT = ("AsyncRuntimeClient", "BearerTokens", "Hedging", "RuntimeClient")
-
 __all__ = [
     "AlarmOptions",
     "AlarmTopic",
@@ -187,10 +185,6 @@ if not TYPE_CHECKING:  # which would take every misspelled name for one that thi
 
     def __getattr__(name: str) -> Any:
         module = _MODULE_OF.get(name)
-        if name in _OF_CLIENT:  # an ImportError: Python tells no text of an AttributeError
-            raise ImportError(
-                f"{name} is in {__name__}.client: from {__name__}.client import {name}"
-            )
         if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(f"{__name__}.{module}"), name)

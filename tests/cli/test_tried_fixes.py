@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +18,6 @@ from typer.testing import CliRunner
 from low_latency_endpoint.account.sessions import aws_errors_in_words
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.cli.errors import all_codes
-from low_latency_endpoint.client.boto3_client import runtime_client
 from low_latency_endpoint.errors import ConfigurationError, rules
 
 all_codes()  # registers them
@@ -109,11 +106,7 @@ class Variables(NamedTuple):
 
 
 TRIED_IN_PYTHON = {
-    "LLA102": Variables(sts_client, {"AWS_PROFILE": "mine", "AWS_DEFAULT_REGION": "us-east-1"}),
-    "LLC108": Variables(
-        partial(runtime_client, latency_target=timedelta(seconds=1)),
-        {"AWS_DEFAULT_REGION": "us-east-1"},
-    ),
+    "LLA102": Variables(sts_client, {"AWS_PROFILE": "mine", "AWS_DEFAULT_REGION": "us-east-1"})
 }
 _HUB = "the Hub answers, or its lock file: tests/hugging_face"
 _ACCOUNT = "an account with endpoints answers: tests/operate, tests/account"
@@ -132,9 +125,6 @@ NOT_TRIED = {
     ),
     **dict.fromkeys(("LLE610", "LLR111", "LLS147"), _AMBIENT),
     "LLE570": "a form, whose edges tests/synth/test_limits_of_arguments.py tries",
-    "LLC109": "somebody's credentials: a command to look at",
-    "LLC117": "a container has to open sessions: tests/client",
-    "LLC119": "a proxy stands before the runtime: tests/client",
     "LLD906": "an endpoint is diagnosed first: tests/operate/diagnose",
     "LLE160": "CDK looks up a VPC in an account: tests/synth/test_pending_lookup.py",
     "LLE227": "what the CDK refuses, it refuses in cdk synth too: tests/review/test_context.py",

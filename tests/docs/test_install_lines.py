@@ -1,7 +1,6 @@
 """What is printed for people or machines to install: nothing by a name that PyPI has not from us.
 
-Whoever registers `cdk-low-latency-endpoint` or `local-sagemaker` there would run code where such a
-line is run. Files by their path are what there is; CONTRIBUTING.md says what a first release changes.
+Whoever registers one of the three names there would run code where such a line is run. Files by their path are what there is; CONTRIBUTING.md says what a first release changes.
 """
 
 from __future__ import annotations
@@ -14,12 +13,15 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
+import low_latency_client
 import low_latency_endpoint
 from low_latency_endpoint.errors import installation
 
 ROOT = Path(__file__).parents[2]
-OURS = r"(?:cdk[-_.]low[-_.]latency[-_.]endpoint|local[-_.]sagemaker)"
+OURS = r"(?:cdk[-_.]low[-_.]latency[-_.]endpoint|local[-_.]sagemaker|low[-_.]latency[-_.]client)"
 #: A name, and not a path, a file's name or a Python module.
 BARE = rf"(?<![\w/.:-]){OURS}(?![\w/:*]|-[\d*$]|\.\w| @ )"
 INSTALLS = re.compile(rf"\b(?:pip3?|pipx|uvx?)\b[^\n]*{BARE}", re.IGNORECASE)
@@ -28,11 +30,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = sorted(PROJECT["optional-dependencies"])
 #: What an extra brings, those of the extras that it includes among them.
 PACKAGES = {
-    "operations": ["boto3", "httptools"],
-    "async-client": ["boto3", "httptools", "uvloop"],
+    "operations": ["boto3"],
     "simulation": ["jinja2", "numba"],
-    "report": ["boto3", "httptools", "jinja2"],
-    "load-test": ["boto3", "geventhttpclient", "hdrhistogram", "httptools", "jinja2", "locust"],
+    "report": ["boto3", "jinja2"],
+    "load-test": ["boto3", "geventhttpclient", "hdrhistogram", "jinja2", "locust"],
     "hugging-face": ["huggingface-hub"],
 }
 
@@ -83,11 +84,20 @@ def test_no_file_has_an_install_line_with_a_bare_name() -> None:
     assert [name for name, text in required.items() if REQUIRES.search(text)] == []
 
 
-def test_the_distributions_require_nothing_that_pypi_has_not() -> None:
-    """But extras of their own, which pip takes from the file that it installs."""
-    for each in ("cdk-low-latency-endpoint", "local-sagemaker"):
+def test_the_distributions_require_nothing_of_ours_that_pypi_could_have() -> None:
+    """But extras of their own, which pip takes from the file that it installs.
+
+    PyPI takes no version with a local part, as in 0.1.0+unpublished, from anybody.
+    Source: packaging.python.org/en/latest/specifications/version-specifiers, "Local version
+    identifiers".
+    """
+    for each in ("cdk-low-latency-endpoint", "local-sagemaker", "low-latency-client"):
         others = [name for name in metadata.requires(each) or () if not name.startswith(each)]
-        assert [name for name in others if REQUIRES.match(name)] == []
+        ours = [Requirement(name) for name in others if REQUIRES.match(name)]
+        for requirement in ours:
+            (specifier,) = requirement.specifier
+            assert specifier.operator == "=="
+            assert Version(specifier.version).local
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -113,14 +123,25 @@ def test_the_line_that_is_printed_fits_how_this_was_installed(
         monkeypatch.setattr(metadata, "distribution", lambda _: Installed(origin))
         return installation.install_command(extra)
 
-    assert said({"url": wheel.as_uri(), "archive_info": {}}) == f"pip install '{wheel}[{extra}]'"
+    needs_client = "boto3" in PACKAGES[extra]
+    client = wheel.with_name(
+        f"low_latency_client-{low_latency_client.__version__}-py3-none-any.whl"
+    )
+    of_wheel = f"pip install '{wheel}[{extra}]'"
+    assert said({"url": wheel.as_uri(), "archive_info": {}}) == (
+        f"{of_wheel} '{client}'" if needs_client else of_wheel
+    )
     editable = {"url": checkout.as_uri(), "dir_info": {"editable": True}}
-    assert said(editable) == f"pip install -e '{checkout}[{extra}]'"
+    of_checkout = f"pip install -e '{checkout}[{extra}]'"
+    assert said(editable) == (
+        f"{of_checkout} -e {checkout / 'client'}" if needs_client else of_checkout
+    )
     wheel.unlink()
     for gone in (None, {"url": wheel.as_uri()}, {"url": "https://example.com/a.whl"}):
         line = said(gone)
         assert found_in(line) == []
         assert [name for name in PACKAGES[extra] if f" '{name}" not in line] == []
+        assert line.endswith(client.name) is needs_client
 
 
 def test_the_docs_name_the_wheel_of_this_version_and_the_cdk_cli_that_is_pinned() -> None:

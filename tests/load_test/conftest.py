@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from client.tests.loopback_runtime import write_certificates
 from local_sagemaker import LocalAws
 from low_latency_endpoint.cli import app
-from tools.benchmarks.tls_server import write_certificates
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 from typer.testing import CliRunner
 
+import low_latency_client
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.load_test.engine import conversation_sessions
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.conversation_sessions import ConversationSessions
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
@@ -71,7 +71,7 @@ class Sent:
 @pytest.fixture
 def container(monkeypatch: pytest.MonkeyPatch) -> Container:
     made = Container()
-    monkeypatch.setattr(conversation_sessions, "RuntimeClient", lambda *_, **options: made)
+    monkeypatch.setattr(low_latency_client, "RuntimeClient", lambda *_, **options: made)
     return made
 
 

@@ -17,6 +17,7 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import ParamValidationError
 
+from client.tests.loopback_runtime import LoopbackRuntime
 from low_latency_endpoint.load_test.engine import invoking
 from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
 from low_latency_endpoint.load_test.engine.invoking import SageMakerInvoker
@@ -28,7 +29,6 @@ from low_latency_endpoint.load_test.engine.measurement import (
 )
 from low_latency_endpoint.load_test.engine.target import Target
 from tests.refusals import refused
-from tools.benchmarks.tls_server import LoopbackRuntime
 
 from .servers import Scripted
 

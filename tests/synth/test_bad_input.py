@@ -831,6 +831,7 @@ ELSEWHERE = {
     "a Duration is always finite": "LLE733",
     "tests/synth/test_shared_vpc.py": "LLE223 LLE225",
     "tests/review/test_context.py": "LLE227 LLE228",
+    "tests/synth/test_load_test_fleet.py": "LLE567",
     "tests/hugging_face/test_staging.py": "LLE313 LLE357 LLE398",
     "tests/hugging_face/test_pinning.py": "LLE319 LLE320 LLE347 LLE348 LLE349 LLE350 LLE351 LLE358",
     "tests/settings/test_what_synthesis_refuses.py": "LLE380",

@@ -18,6 +18,7 @@ import app as entry
 from low_latency_endpoint import LoadTestFleet, RuntimePrivateLink
 from low_latency_endpoint.load_test_fleet.image import write_build_context
 from tests.pinned import pins_of
+from tests.refusals import refused
 
 from .conftest import by_action
 from .iam_decisions import text
@@ -315,12 +316,14 @@ class Refuse(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
         named = {re.sub(r"[-_.]+", "-", owner).lower() for owner in owners.get(top, [])}
-        if named and not named & allowed and "cdk-low-latency-endpoint" not in named:
+        if named and not named & {*allowed, "cdk-low-latency-endpoint", "low-latency-client"}:
             raise ModuleNotFoundError(f"{top} is not in the image", name=top)
 sys.meta_path.insert(0, Refuse())
-sys.path[:] = [sys.argv[2], *(p for p in sys.path if not p.endswith("constructs"))]
-import low_latency_endpoint
-assert low_latency_endpoint.__file__.startswith(sys.argv[2])
+ours = ("/constructs", "/client/src")
+sys.path[:] = [sys.argv[2], *(p for p in sys.path if not p.endswith(ours))]
+import low_latency_client, low_latency_endpoint
+for package in (low_latency_client, low_latency_endpoint):
+    assert package.__file__.startswith(sys.argv[2])
 exec(sys.argv[3])
 try:
     import aws_cdk
@@ -342,18 +345,19 @@ from low_latency_endpoint.load_test.engine import conversation_sessions, generat
 @pytest.mark.parametrize("process", [MASTER, GENERATOR], ids=["master", "generator"])
 def test_the_image_holds_what_its_processes_import(tmp_path, process):
     write_build_context(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "Dockerfile",
-        "requirements.txt",
-        "low_latency_endpoint",
-    }
+    wheels = sorted(tmp_path.glob("*.whl"))
+    others = {path.name for path in tmp_path.iterdir()} - {wheel.name for wheel in wheels}
+    assert others == {"Dockerfile", "requirements.txt"}
+    installed = tmp_path / "site-packages"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--no-compile", f"--target={installed}", *wheels], check=True)
     done = subprocess.run(
         [
             sys.executable,
             "-c",
             IN_THE_IMAGE,
             json.dumps(sorted(pins(CONTAINER / "requirements.txt"))),
-            str(tmp_path),
+            str(installed),
             process,
         ],
         capture_output=True,
@@ -365,10 +369,29 @@ def test_the_image_holds_what_its_processes_import(tmp_path, process):
     assert done.stdout.strip() == "aws_cdk is not in the image"
 
 
+def test_the_same_files_give_the_same_image(tmp_path):
+    """A second synthesis, a minute later, builds and pushes nothing."""
+    contexts = [tmp_path / "first", tmp_path / "second"]
+    for folder in contexts:
+        folder.mkdir()
+        write_build_context(folder)
+    first, second = (
+        {path.name: path.read_bytes() for path in folder.iterdir()} for folder in contexts
+    )
+    assert first == second
+    assert len(first) == 4
+
+
+def test_without_the_client_there_is_no_image(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "low_latency_client", None)
+    with refused("LLE567", got="import of low_latency_client halted; None in sys.modules"):
+        write_build_context(tmp_path)
+
+
 def test_the_dockerfile_copies_only_what_the_context_has(tmp_path):
     write_build_context(tmp_path)
     dockerfile = (tmp_path / "Dockerfile").read_text()
     for line in dockerfile.splitlines():
         if line.startswith("COPY ") and "--from" not in line:
-            assert (tmp_path / line.split()[1]).exists(), line
+            assert list(tmp_path.glob(line.split()[1])), line
     assert "USER 10001:10001" in dockerfile

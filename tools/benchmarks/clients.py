@@ -1,7 +1,7 @@
 """Callers' clients over TLS on loopback, as ratios to plain boto3 in the same run.
 
 ``python -m tools.benchmarks.clients CLIENT FOLDER`` measures one client against the server that
-``tools.benchmarks.tls_server`` runs, and prints JSON; :func:`clients` runs all of them in turns. Client
+``client.tests.loopback_runtime`` runs, and prints JSON; :func:`clients` runs all of them in turns. Client
 and server have a processor each where there are two. Signatures are not checked by the server, so
 its time is the same for all; every client waits for it, which flatters the slower ones.
 """
@@ -26,10 +26,11 @@ from typing import Any
 import boto3
 from botocore.httpsession import get_cert_path
 
-from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
-from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+from client.tests.dead_peers import READ_TIMEOUT, SITUATIONS, FreezingRuntime, outcome
+from low_latency_client.async_client import AsyncRuntimeClient
+from low_latency_client.blocking_client import RuntimeClient
+from low_latency_client.boto3_client import runtime_client
 
-from .dead_peers import dead_peers
 from .measure import ROOT, BenchmarkFailed, Run, alternate, heading, line, percentile, sized
 
 BODY = b'{"inputs": "hello world, write me a function", "parameters": {"max_new_tokens": 64}}'
@@ -222,7 +223,7 @@ def clients(rounds: int) -> None:
     """All clients in turns; prints each next to its goal."""
     with (
         tempfile.TemporaryDirectory() as name,
-        running_server(Path(name), "tools.benchmarks.tls_server"),
+        running_server(Path(name), "client.tests.loopback_runtime"),
     ):
         programs = {one: ["-m", "tools.benchmarks.clients", one, name] for one in CLIENTS}
         runs = alternate(programs, rounds)
@@ -281,3 +282,16 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def dead_peers(seconds: float) -> None:
+    """Print failed and answered calls of each client in each situation."""
+    limit = f"{READ_TIMEOUT / timedelta(milliseconds=1):.0f} ms"
+    with FreezingRuntime() as runtime:
+        for situation in SITUATIONS:
+            heading(f"The peer freezes, read timeout {limit}: {situation.title}")
+            for client in situation.clients:
+                seen = outcome(runtime, client, situation, seconds)
+                said = f"{seen.failed} failed"
+                until = f"until {seen.failures_until:.1f} s, {seen.answered} answered"
+                line(f"{client:<20}{until}", said, f"{situation.callers} at most")

@@ -78,7 +78,7 @@ async def serve(folder: Path) -> None:
     """Listen, plain and over TLS, until standard input closes."""
     import ssl
 
-    from .tls_server import write_certificates
+    from client.tests.loopback_runtime import write_certificates
 
     write_certificates(folder)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -323,7 +323,7 @@ def main() -> None:
     """Serve, or measure one client and print JSON."""
     role, folder = sys.argv[1], Path(sys.argv[2])
     if role == "serve":
-        from .tls_server import run_quickly
+        from client.tests.loopback_runtime import run_quickly
 
         run_quickly(serve(folder))
         return

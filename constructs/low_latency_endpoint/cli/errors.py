@@ -87,6 +87,12 @@ def all_codes() -> list[Explained]:
         )
         for rule in rules()
     ]
+    with suppress(ModuleNotFoundError):  # a distribution of its own
+        from low_latency_client.errors import rules as client_rules
+
+        codes += [
+            Explained(rule.code, rule.title, rule.fix, rule.source) for rule in client_rules()
+        ]
     with suppress(ModuleNotFoundError):  # without boto3 nothing is checked, nor diagnosed
         from ..operate.checking.checks import checks
         from ..operate.diagnose.findings import KINDS

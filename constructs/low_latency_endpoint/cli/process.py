@@ -28,8 +28,7 @@ _LEAST_WIDTH, _MOST_WIDTH = 40, 1000
 _EXTRAS = {
     "boto3": "operations",
     "botocore": "operations",
-    "httptools": "operations",
-    "uvloop": "async-client",
+    "low_latency_client": "operations",
     "numba": "simulation",
     "jinja2": "report",
     "gevent": "load-test",

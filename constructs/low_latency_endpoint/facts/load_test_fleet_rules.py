@@ -16,6 +16,12 @@ RUNS_PREFIX = "runs/"
 PARAMETER_PREFIX = "/low-latency-endpoint/load-test-fleet/"
 """Systems Manager parameters that describe the fleet of an endpoint begin so."""
 
+CLIENT_NOT_INSTALLED = rule(
+    "LLE567",
+    "the load generator's image needs a package that is not installed",
+    fix="Install the wheel of low_latency_client, which `make wheel` builds beside the library's.",
+)
+
 
 def _steps(first: int, last: int, step: int) -> tuple[int, ...]:
     return tuple(range(first, last + 1, step))

@@ -1,4 +1,4 @@
-"""The load generator's image, built from the package as it is installed."""
+"""The load generator's image, built from this library and its client as they are installed."""
 
 from __future__ import annotations
 
@@ -12,51 +12,15 @@ from constructs import Construct
 
 from ..errors.frozen import dataclass
 from ..hosting.images import ContainerImage
+from .wheels import write_wheel
 
-_PACKAGE = Path(__file__).parents[1]
-_PARTS = (
-    "__init__.py",
-    "account",
-    "client",
-    "errors",
-    "facts",
-    "load_test",
-    "operate",
-    "options",
-    "plan",
-    "report",
-    "settings",
-    "simulate",
-    "py.typed",
-)
-"""Of the package, what a load generator imports: no constructs, no local AWS, no command line."""
-
+_CONTAINER = Path(__file__).parents[1] / "load_test" / "container"
 _STAGING_OFF = "aws:cdk:disable-asset-staging"
-
-
-def write_build_context(folder: Path) -> None:
-    """Write what ``docker build`` needs: Dockerfile, pinned requirements, the library."""
-    container = _PACKAGE / "load_test" / "container"
-    for name in ("Dockerfile", "requirements.txt"):
-        shutil.copyfile(container / name, folder / name)
-    library = folder / _PACKAGE.name
-    library.mkdir()
-    for part in _PARTS:
-        source = _PACKAGE / part
-        if source.is_dir():
-            shutil.copytree(
-                source, library / part, ignore=shutil.ignore_patterns("__pycache__", "container")
-            )
-        else:
-            shutil.copyfile(source, library / part)
-    for path in folder.rglob("*"):
-        # The tasks' user must be able to read them, whatever this machine's umask.
-        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 @dataclass(frozen=True)
 class LoadGeneratorImage(ContainerImage):
-    """The tasks' image, for arm64, with this library as it is installed here."""
+    """The tasks' image, for arm64, with this library and its client as they are installed here."""
 
     @property
     def reference(self) -> str:
@@ -71,3 +35,14 @@ class LoadGeneratorImage(ContainerImage):
         if not scope.node.try_get_context(_STAGING_OFF):
             shutil.rmtree(folder)  # the CDK has its copy
         return image
+
+
+def write_build_context(folder: Path) -> None:
+    """Write what ``docker build`` needs: Dockerfile, pinned requirements and two wheels."""
+    for name in ("Dockerfile", "requirements.txt"):
+        shutil.copyfile(_CONTAINER / name, folder / name)
+    write_wheel("cdk-low-latency-endpoint", "low_latency_endpoint", folder)
+    write_wheel("low-latency-client", "low_latency_client", folder)
+    for path in folder.iterdir():
+        # Docker copies modes: readable for the tasks' user, whatever this machine's umask.
+        path.chmod(0o644)

@@ -12,7 +12,7 @@ from jumping_loop import JumpingLoop
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import SimulatedModelServer
-from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_client.async_client import AsyncRuntimeClient
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.measurement import Measurement
 from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult

@@ -30,7 +30,7 @@ from jumping_loop import JumpingLoop
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
-from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_client.async_client import AsyncRuntimeClient
 from low_latency_endpoint.simulate import (
     ArrivalTrace,
     ClosedLoop,

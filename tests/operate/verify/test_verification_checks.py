@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from local_sagemaker import LocalAws
-from low_latency_endpoint.client.client_zone import ClientZone
+from low_latency_client.zone import ClientZone
 from low_latency_endpoint.operate.checking.checks import Report, checks
 from low_latency_endpoint.operate.verify import Machine, run_verification
 from low_latency_endpoint.operate.verify.path_checks import zonal_names

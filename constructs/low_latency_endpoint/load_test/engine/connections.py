@@ -21,8 +21,8 @@ from gevent.hub import get_hub
 from gevent.monkey import get_original
 from geventhttpclient.response import HTTPParseError, HTTPResponse
 
-from ...client.client_timing import socket_options
-from ...client.tls_trust import connected, name_of
+from low_latency_client.timing import socket_options
+from low_latency_client.tls_trust import connected, name_of
 
 CONNECT_SECONDS = 3.0
 """For the name, TCP and TLS together; a busy generator and a far Region have room in it."""

@@ -13,8 +13,9 @@ import gevent
 from botocore.exceptions import BotoCoreError, ClientError
 from gevent.pool import Pool
 
-from ...client.runtime_client import RuntimeClient
-from ...errors import LowLatencyEndpointError
+import low_latency_client
+
+from .client_errors import translated_client_errors
 from .measurement import Invocation
 from .payloads import Payloads
 from .steps import Step
@@ -23,12 +24,13 @@ from .target import Target
 #: Calls at once: enough for some hundred sessions a second.
 _AT_ONCE = 16
 _CLOSING_SECONDS = 10.0
-_FAILURES = (ClientError, BotoCoreError, LowLatencyEndpointError)
+_FAILURES = (ClientError, BotoCoreError, low_latency_client.ConfigurationError)
 
 
 class ConversationSessions:
     """Sends the requests of one process, each in the session of its conversation."""
 
+    @translated_client_errors()
     def __init__(
         self,
         target: Target,
@@ -46,7 +48,7 @@ class ConversationSessions:
         self._parameters: dict[str, Any] = {
             name: value for name, value in given.items() if value is not None
         }
-        self._client = RuntimeClient(
+        self._client = low_latency_client.RuntimeClient(
             target.region,
             latency_target=timedelta(seconds=target.timeout_seconds),
             read_timeout=timedelta(seconds=target.timeout_seconds),

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...client.client_timing import THROTTLES
+from low_latency_client.timing import THROTTLES
+
 from .measurement import Measurement
 
 #: As botocore's retries know them, and quotas.

@@ -14,13 +14,21 @@ import boto3
 from botocore.exceptions import BotoCoreError, EventStreamError, ResponseStreamingError
 from gevent import GreenletExit
 
-from ...client.bearer_tokens import BearerTokens, openai_base_url
-from ...client.client_timing import CLIENT_CREDENTIALS
-from ...client.client_zone import checked_origin
-from ...client.runtime_wire import MOST_PREPARED, EventBuffer, Prepared, Wire, check_header_values
-from ...client.signing import Sigv4Signer, host_of
-from ...client.tls_trust import trusted_authorities
+from low_latency_client.bearer_tokens import BearerTokens, openai_base_url
+from low_latency_client.runtime_wire import (
+    MOST_PREPARED,
+    EventBuffer,
+    Prepared,
+    Wire,
+    check_header_values,
+)
+from low_latency_client.signing import Sigv4Signer, host_of
+from low_latency_client.timing import CLIENT_CREDENTIALS
+from low_latency_client.tls_trust import trusted_authorities
+from low_latency_client.zone import checked_origin
+
 from ...report.numbers import readable
+from .client_errors import translated_client_errors
 from .connections import GeneratorConnection, connection_error
 from .measurement import CHECK_FAILED, Invocation, brief
 from .target import INVOKE, OPENAI, TARGET_API, Target
@@ -98,6 +106,7 @@ class SageMakerInvoker:
     # when no connection to a URL can be made, the next one is tried at once; and a request that the
     # endpoint cannot have read, as its kept connection was closed before, is sent once on a new one.
 
+    @translated_client_errors()
     def __init__(self, target: Target, *, session: boto3.Session) -> None:
         credentials = session.get_credentials()
         if credentials is None:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ...client.client_timing import CLIENT_DURATION, CLIENT_REGION
-from ...client.client_zone import checked_origin
+from low_latency_client.timing import CLIENT_DURATION, CLIENT_REGION
+from low_latency_client.zone import checked_origin
+
 from ...errors import rule
 from ...facts.limit_kinds import Pattern
+from .client_errors import translated_client_errors
 
 _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 TARGET_ENDPOINT = Pattern(
@@ -120,6 +122,7 @@ class Target:
     api: str = INVOKE
     tokens: TokenLimits | None = None
 
+    @translated_client_errors()
     def __post_init__(self) -> None:
         TARGET_ENDPOINT.check(self.endpoint_name, "endpoint_name")
         if not self.region:
@@ -138,14 +141,11 @@ class Target:
             value = getattr(self, name)
             if value is not None:
                 HEADER_TEXT.check(value, name)
-        object.__setattr__(
-            self,
-            "endpoint_urls",
-            tuple(
-                checked_origin(url, "endpoint_urls", allow_plain_http=self.allow_plain_http)
-                for url in self.endpoint_urls
-            ),
+        urls = tuple(
+            checked_origin(url, "endpoint_urls", allow_plain_http=self.allow_plain_http)
+            for url in self.endpoint_urls
         )
+        object.__setattr__(self, "endpoint_urls", urls)
         if self.api == OPENAI:
             refused = {
                 "answers that are no streams": not self.streaming,

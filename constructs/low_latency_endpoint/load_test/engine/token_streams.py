@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...client.generations import DONE, StreamedForm, as_chunk, content_of, error_of
+from low_latency_client.generations import DONE, StreamedForm, as_chunk, content_of, error_of
 
 ENDED_EARLY = "stream ended early"
 MALFORMED = "stream malformed"

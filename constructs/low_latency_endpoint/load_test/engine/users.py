@@ -11,8 +11,9 @@ from typing import Any
 import gevent
 from locust.exception import StopUser
 
+from low_latency_client.runtime_wire import body_bytes
+
 from ...account.sessions import aws_errors_in_words, open_session
-from ...client.runtime_wire import body_bytes
 from ...errors import LowLatencyEndpointError
 from .invoking import SageMakerInvoker
 from .locust_options import add_options, settings_of

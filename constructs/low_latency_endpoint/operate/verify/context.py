@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
+from low_latency_client.zone import ClientZone, find_client_zone
+
 from ...account.calls import Account
 from ...account.endpoints import (
     DeployedEndpoint,
@@ -20,7 +22,6 @@ from ...account.endpoints import (
 from ...account.network import adopted_interface_endpoint, describe_subnets, resolve, vpc_endpoints
 from ...account.sessions import Unreadable
 from ...account.stacks import StackEndpoint, stack_endpoints, stack_ids, template_resources
-from ...client.client_zone import ClientZone, find_client_zone
 
 TLS_SECONDS = 5
 _LINK = "AWS::EC2::VPCEndpoint"

@@ -10,6 +10,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from low_latency_client.zone import ClientZone
+
 from ...account.calls import Account, json_object
 from ...account.canary import ZoneReading, read_canary
 from ...account.clock import account_now
@@ -26,7 +28,6 @@ from ...account.network import (
 from ...account.sessions import Unreadable
 from ...account.stacks import stack_description
 from ...account.stuck_stacks import is_stuck, way_out
-from ...client.client_zone import ClientZone
 from ...errors.shell_words import shell_word
 from ...report.numbers import milliseconds, readable
 from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned

@@ -1,0 +1,141 @@
+"""Call ``InvokeEndpoint`` from asyncio, with boto3's parameters and errors.
+
+:class:`AsyncRuntimeClient` is the class. It shares everything but waiting with
+:class:`~low_latency_client.blocking_client.RuntimeClient`. It runs on any asyncio event loop, and
+takes less processor time on uvloop's, which the ``uvloop`` extra installs. A proxy is refused
+(LLC119).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from typing import Unpack
+
+from .async_http import AsyncPool
+from .call_parameters import (
+    AsyncEventsAnswer,
+    AsyncInvokeAnswer,
+    EventsParameters,
+    GenerationParameters,
+    InvokeParameters,
+    SessionParameters,
+)
+from .client_base import ClientBase
+from .generation_requests import closing, opening, session_id
+from .generations import limits_of
+from .hedging import TaskRace
+from .response_streams import AsyncGeneration, AsyncResponseStream
+from .timing import CLIENT_LOOP
+
+__all__ = ["AsyncGeneration", "AsyncResponseStream", "AsyncRuntimeClient"]
+
+_ENTER_SECONDS = 60.0  # for a provider's first credentials
+
+
+class AsyncRuntimeClient(ClientBase):
+    """Invokes SageMaker endpoints from one event loop; its attributes are
+    :class:`~low_latency_client.client_base.ClientBase`'s.
+
+    Parameters
+    ----------
+    region, **options
+        See :class:`~low_latency_client.client_base.ClientBase`. Calls beyond
+        ``concurrency`` wait for a connection, as long as it takes. Signature, zone, and the clocks of
+        ``longest_call``, hedging and first tokens begin when a call's turn comes, not before.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC101`` to ``LLC110``, ``LLC119`` to ``LLC123``, ``LLC125``, ``LLC124``; calls after ``close()``: ``LLC111``.
+    botocore.exceptions.CredentialRetrievalError
+        From entering the client, when the first credentials do not come within a minute.
+
+    Examples
+    --------
+    ::
+
+        async with AsyncRuntimeClient("us-east-1", latency_target=timedelta(milliseconds=50)) as c:
+            answer = await c.invoke_endpoint(
+                EndpointName="sentiment", ContentType="application/json", Body=b'{"inputs": "x"}')
+            print(answer["Body"])
+    """
+
+    def _begin(self) -> None:
+        self._pool: AsyncPool | None = None
+        self._race = TaskRace()
+
+    async def __aenter__(self) -> AsyncRuntimeClient:
+        self._credentials.start()
+        for pause in self._credentials.waits(time.monotonic() + _ENTER_SECONDS):
+            await asyncio.sleep(pause)
+        await asyncio.to_thread(self._find_route)
+        self._pool = AsyncPool(self.timing, self._sockets, self._tls, self._connections)
+        if self._opened_ahead:
+            await self.preconnect(self._opened_ahead)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._credentials.close()
+        if self._pool is not None:
+            self._pool.close()
+            await asyncio.sleep(0)  # so that the event loop sees the sockets go
+
+    async def preconnect(self, connections: int) -> int:
+        """Open connections now, to the zone and one to the Region; returns how many are open."""
+        return await self._preconnect(connections)
+
+    async def invoke_endpoint(self, **parameters: Unpack[InvokeParameters]) -> AsyncInvokeAnswer:
+        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint`, but ``Body`` is ``bytes``."""
+        answer: AsyncInvokeAnswer = await self._invoke(parameters)
+        return answer
+
+    async def invoke_endpoint_with_response_stream(
+        self, **parameters: Unpack[EventsParameters]
+    ) -> AsyncEventsAnswer:
+        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
+        is an :class:`AsyncResponseStream`.
+        """
+        answer: AsyncEventsAnswer = await self._events(AsyncResponseStream, parameters)
+        return answer
+
+    async def stream(
+        self,
+        *,
+        first_token_timeout: timedelta | str | None = None,
+        gap_timeout: timedelta | str | None = None,
+        total_timeout: timedelta | str | None = None,
+        conversation: str | None = None,
+        hedge_generations: bool = False,
+        **parameters: Unpack[GenerationParameters],
+    ) -> AsyncGeneration:
+        """As :meth:`.runtime_client.RuntimeClient.stream`, for ``async for`` and ``async with``."""
+        limits = limits_of(self.timing, first_token_timeout, gap_timeout, total_timeout)
+        return await self._generate(
+            AsyncGeneration, limits, conversation, hedge_generations, parameters
+        )
+
+    async def open_session(self, **parameters: Unpack[SessionParameters]) -> str:
+        """As :meth:`.runtime_client.RuntimeClient.open_session`."""
+        answer = await self.invoke_endpoint(**opening(parameters))
+        return session_id(answer.get("NewSessionId"))
+
+    async def close_session(self, session: str, **parameters: Unpack[SessionParameters]) -> None:
+        """As :meth:`.runtime_client.RuntimeClient.close_session`."""
+        await self.invoke_endpoint(**closing(session, parameters))
+
+    def _open_pool(self) -> AsyncPool:
+        pool = self._pool
+        if pool is None or (pool.loop is not asyncio.get_running_loop() and not pool.closed):
+            raise CLIENT_LOOP.error(
+                got="a client that was not entered" if pool is None else "another event loop",
+                allowed="the event loop in which the client was entered",
+                where="AsyncRuntimeClient",
+            )
+        pool.check_open()
+        return pool
