@@ -42,7 +42,7 @@ class Range:
 
     Examples
     --------
-    >>> percent = Range(ErrorRule("LLC000", "out of range", fix="Give a share."), 1, 100, "percent")
+    >>> percent = Range(ErrorRule("LLC102", "out of range", fix="Give a share."), 1, 100, "percent")
     >>> percent.check(7, "share"), percent.allowed
     (7, 'whole numbers from 1 to 100 percent')
     """
