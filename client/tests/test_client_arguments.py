@@ -93,6 +93,7 @@ def test_a_value_of_another_kind_is_refused_by_its_name(
 
 def test_everything_public_is_tried() -> None:
     public = {getattr(low_latency_client, name) for name in low_latency_client.__all__}
+    public.remove(low_latency_client.CallRecord)  # clients make it, callers read it
     assert {each for each in public if not issubclass_of_exception(each)} <= {*MADE}
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .bearer_tokens import BearerTokens, openai_base_url
     from .blocking_client import RuntimeClient
     from .boto3_client import runtime_client
+    from .call_records import CallRecord
     from .errors import ConfigurationError
     from .generation_requests import prefix_aware_id
     from .generations import GenerationCutError, GenerationFailedError, GenerationTimeoutError
@@ -29,6 +30,7 @@ __version__ = "0.1.0+unpublished"
 _MODULE_OF = {
     "AsyncRuntimeClient": "async_client",
     "BearerTokens": "bearer_tokens",
+    "CallRecord": "call_records",
     "ClientZone": "zone",
     "ConfigurationError": "errors",
     "GenerationCutError": "generations",
@@ -45,6 +47,7 @@ _MODULE_OF = {
 __all__ = [
     "AsyncRuntimeClient",
     "BearerTokens",
+    "CallRecord",
     "ClientZone",
     "ConfigurationError",
     "GenerationCutError",

@@ -45,6 +45,7 @@ _WORDS = {
     NoneType: "None",
 }
 _CLASSES = {
+    "Callable": "a function",
     "Config": "botocore.config.Config(...)",
     "CredentialsSource": "botocore.credentials.Credentials(...)",
     "Hedging": "Hedging()",

@@ -10,7 +10,7 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from botocore.utils import get_environ_proxies
 
 from .arguments import check_kind, checked, duration
 from .call_attempts import Attempts, CallRules, is_idempotent, stated_idempotent
+from .call_records import CallRecord, recorded
 from .generation_requests import (
     NEW_SESSION,
     NOT_TWICE,
@@ -108,6 +109,10 @@ class ClientBase:
     allow_plain_http : bool, optional
         Whether ``http://`` may lead to another machine, where requests, answers and session
         tokens can be read on the way; by default only to this one.
+    on_call : callable, optional
+        Called with a :class:`~low_latency_client.call_records.CallRecord` after each call, in the
+        thread or task that made it, for metrics and traces. It must be quick, and what it raises
+        is logged. By default nothing is called.
 
     Attributes
     ----------
@@ -151,6 +156,7 @@ class ClientBase:
         session: boto3.Session | None = None,
         ca_bundle: str | os.PathLike[str] | None = None,
         allow_plain_http: bool = False,
+        on_call: Callable[[CallRecord], None] | None = None,
     ) -> None:
         self.timing: CallTiming = call_timing(
             latency_target,
@@ -188,6 +194,7 @@ class ClientBase:
         )
         self.exceptions: Any = self._wire.exceptions
 
+        self.on_call = on_call
         self.counts = ClientCounts()
         self._rules = CallRules(self.timing, self.counts, self._regional)
         self._connections = concurrency
@@ -242,6 +249,7 @@ class ClientBase:
         """The pool, or an error when calls cannot be made now."""
         raise NotImplementedError
 
+    @recorded("InvokeEndpoint")
     async def _invoke(self, parameters: Any) -> Any:
         """boto3's answer to ``InvokeEndpoint``, of the call or of its second copy."""
         pool = self._open_pool()
@@ -271,6 +279,7 @@ class ClientBase:
         connection.give_back()
         return self._wire.answer(operation, status, headers, content, attempts.made)
 
+    @recorded("InvokeEndpointWithResponseStream")
     async def _events(self, kind: type[EventStream], parameters: Any) -> Any:
         """boto3's answer to ``InvokeEndpointWithResponseStream``; its body is of this kind."""
         idempotent, body = self._taken_apart(parameters)
@@ -286,6 +295,7 @@ class ClientBase:
             attempts.made,
         )
 
+    @recorded("InvokeEndpointWithResponseStream")
     async def _generate(
         self,
         kind: type[Streamed],
