@@ -134,6 +134,22 @@ test-option: setup  ## Run what a new setting needs, and the updates of OPTION=i
 test-fast: setup  ## Run rules, plans, settings and templates: some four and a half minutes of processor time
 	@$(call pytest,"not realtime and not nightly") $(FAST)
 
+# $(call alone,FOLDER,PROJECTS): the suite of one distribution in an environment of its own, with the
+# versions of requirements-dev.txt.
+alone = $(BIN)/python -m venv $(VENV)/alone/$(1) && \
+	$(BIN)/uv pip install --quiet --python $(VENV)/alone/$(1)/bin/python --constraints requirements-dev.txt \
+	  --group $(1)/pyproject.toml:test $(2) && \
+	cd $(1) && $(OFFLINE) "$(CURDIR)/$(VENV)/alone/$(1)/bin/python" -m pytest -n $(WORKERS) \
+	  -m "not realtime and not nightly" $(ARGS)
+
+.PHONY: test-client
+test-client: $(VENV)/bin/python  ## Run the client's suite where nothing of the library is installed
+	@$(call alone,client,-e ./client -e ./local_sagemaker)
+
+.PHONY: test-local-sagemaker
+test-local-sagemaker: $(VENV)/bin/python  ## Run the local AWS's suite where nothing of the library is installed
+	@$(call alone,local_sagemaker,-e ./local_sagemaker)
+
 # NIGHTLY=1 runs every case of what the day samples, with ten times the examples.
 export NIGHTLY
 
@@ -257,6 +273,10 @@ COMMIT  ?= HEAD
 # Folder and name of each distribution.
 PROJECTS := .:cdk-low-latency-endpoint client:low-latency-client local_sagemaker:local-sagemaker
 VERSION ?= $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' constructs/low_latency_endpoint/__init__.py)
+# Each distribution has versions of its own: v0.2.0 tags the library, low-latency-client-v0.2.0 its client.
+RELEASED = $(or $(if $(findstring -v,$(TAG)),$(firstword $(subst -v, ,$(TAG)))),cdk-low-latency-endpoint)
+RELEASED_FOLDER = $(firstword $(subst :, ,$(filter %:$(RELEASED),$(PROJECTS))))
+TAGGED = $(patsubst v%,%,$(patsubst $(RELEASED)-v%,%,$(TAG)))
 clone    = folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; git clone -qn . "$$folder/clone"; \
 	git -C "$$folder/clone" checkout -q --detach "$(COMMIT)"
 
@@ -274,20 +294,23 @@ release-check: distributions  ## Build them a second time, under another umask, 
 	@diff -r $(DIST) $(VENV)/again && echo "Two builds from two clones: the same bytes"
 
 .PHONY: release-notes
-release-notes:  ## Print what CHANGELOG.md says of TAG, or of what is unreleased
-	@notes=$$(awk '/^## / {on = ($$2 == "$(or $(TAG:v%=%),Unreleased)"); next} on' CHANGELOG.md); \
-	[ "$$notes" ] || { echo "CHANGELOG.md says nothing below '## $(or $(TAG:v%=%),Unreleased)'" >&2; exit 1; }; \
+release-notes:  ## Print what the changelog of a distribution says of TAG, or of what is unreleased
+	@changelog="$(patsubst ./%,%,$(RELEASED_FOLDER)/CHANGELOG.md)"; version="$(or $(TAGGED),Unreleased)"; \
+	notes=$$(awk -v version="$$version" '/^## / {on = ($$2 == version); next} on' "$$changelog"); \
+	[ "$$notes" ] || { echo "$$changelog says nothing below '## $$version'" >&2; exit 1; }; \
 	echo "$$notes"
 
 # Versions and hashes are those with which the tests ran; users get the newest within the ranges.
 .PHONY: release-dry-run
-release-dry-run: setup release-check  ## Make every file of a release from HEAD, and of TAG if it is tagged
-	@cd $(DIST); ls */*"-$(or $(TAG:v%=%),$(VERSION))-"*.whl | wc -l | grep -qx 2 || \
-	  { echo "The distributions are not of version $(or $(TAG:v%=%),$(VERSION)), both" >&2; exit 1; }
+release-dry-run: setup release-check  ## Make every file of a release of each distribution from HEAD; TAG names one
+	@cd $(DIST); ls */*.whl | wc -l | grep -qx 3 || { echo "There are not three wheels" >&2; exit 1; }
+	@[ -z "$(TAG)" ] || ls $(DIST)/$(RELEASED)/*"-$(TAGGED)-"*.whl >/dev/null 2>&1 || \
+	  { echo "$(RELEASED) is not of version $(TAGGED)" >&2; exit 1; }
 	@cd $(DIST); sha256sum */*.whl */*.tar.gz | tee SHA256SUMS
 	@$(MAKE) --no-print-directory release-notes > $(DIST)/NOTES.md
 	@for project in $(PROJECTS); do \
-	  sed 's/^dynamic = .*/version = "$(VERSION)"/' "$${project%:*}/pyproject.toml" > $(VENV)/pyproject.toml; \
+	  wheel=$$(ls $(DIST)/"$${project#*:}"/*.whl); version=$$(basename "$$wheel" | cut -d- -f2); \
+	  sed "s/^dynamic = .*/version = \"$$version\"/" "$${project%:*}/pyproject.toml" > $(VENV)/pyproject.toml; \
 	  uv pip compile "$${project%:*}/pyproject.toml" --all-extras --constraints requirements-dev.txt $(compiled) \
 	    | python -W ignore -m cyclonedx_py requirements - --pyproject $(VENV)/pyproject.toml --mc-type library --spec-version 1.6 \
 	      --output-reproducible --output-file "$(DIST)/$${project#*:}.cdx.json"; \
@@ -298,7 +321,7 @@ release-dry-run: setup release-check  ## Make every file of a release from HEAD,
 	    "$(VERSION)" > $(DIST)/UPGRADE.md; fi
 	@$(MAKE) --no-print-directory release-site
 	@echo "Left out, as only jobs of .github/workflows/release.yml do it, for a pushed tag: attest (GitHub's" \
-	  "attestations of distributions and SBOMs), publish (both distributions on PyPI, with its own attestations)," \
+	  "attestations of distributions and SBOMs), publish (the tagged one on PyPI, with its own attestations)," \
 	  "github-release (the release with its files), site (pushing the docs to gh-pages)."
 
 # A patch release takes the place of its minor version: 0.1.3 is shown as 0.1. Building runs this

@@ -15,7 +15,8 @@ from packaging.metadata import Metadata
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("cdk-low-latency-endpoint", "local-sagemaker")
+NAMES = ("cdk-low-latency-endpoint", "local-sagemaker", "low-latency-client")
+FOLDERS = (ROOT, ROOT / "client", ROOT / "local_sagemaker")
 
 
 def made(folder: Path, umask: int, **environment: str) -> dict[str, bytes]:
@@ -43,7 +44,7 @@ def dist(built: tuple[Path, dict[str, bytes]]) -> Path:
 @pytest.mark.nightly
 def test_two_builds_are_the_same_bytes(built, tmp_path):
     _, first = built
-    assert len(first) == 4
+    assert len(first) == 6
     assert made(tmp_path / "again", 0o077, TZ="Asia/Kolkata", PYTHONHASHSEED="2") == first
 
 
@@ -70,19 +71,12 @@ def test_a_source_distribution_has_what_the_wheel_is_built_from_and_no_tests(dis
     assert not [each for each in names if each.startswith("tests/")]
 
 
-def test_both_have_the_same_licence():
-    """A file in each: a link out of local_sagemaker/ would lead nowhere in its sdist."""
-    theirs = ROOT / "local_sagemaker" / "LICENSE"
+@pytest.mark.parametrize("folder", FOLDERS[1:], ids=lambda folder: folder.name)
+def test_every_distribution_has_the_same_licence(folder):
+    """A file in each: a link out of the folder would lead nowhere in its sdist."""
+    theirs = folder / "LICENSE"
     assert not theirs.is_symlink()
     assert theirs.read_bytes() == (ROOT / "LICENSE").read_bytes()
-
-
-def test_both_have_the_same_version():
-    """One tag releases both."""
-    import local_sagemaker
-    import low_latency_endpoint
-
-    assert local_sagemaker.__version__ == low_latency_endpoint.__version__
 
 
 CHANGELOG = """# Changelog
@@ -101,8 +95,9 @@ CHANGELOG = """# Changelog
 """
 
 
-def notes(folder: Path, *tag: str) -> subprocess.CompletedProcess[str]:
-    (folder / "CHANGELOG.md").write_text(CHANGELOG, encoding="utf-8")
+def notes(folder: Path, *tag: str, of: str = ".") -> subprocess.CompletedProcess[str]:
+    (folder / of).mkdir(exist_ok=True)
+    (folder / of / "CHANGELOG.md").write_text(CHANGELOG, encoding="utf-8")
     command = [
         "make",
         "--silent",
@@ -123,9 +118,19 @@ def test_the_notes_are_the_changelogs_section(tmp_path):
     assert "says nothing below '## 0.3.0'" in refused.stderr
 
 
-def test_the_changelog_is_in_the_form_of_keep_a_changelog():
+@pytest.mark.parametrize(
+    ("tag", "folder"),
+    [("low-latency-client-v0.2.0", "client"), ("local-sagemaker-v0.2.0", "local_sagemaker")],
+)
+def test_the_tag_of_a_distribution_takes_the_notes_of_its_changelog(tmp_path, tag, folder):
+    done = notes(tmp_path, f"TAG={tag}", of=folder)
+    assert (done.stdout.strip(), done.stderr) == ("### Changed\n\n- A name.", "")
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_changelog_is_in_the_form_of_keep_a_changelog(folder):
     """https://keepachangelog.com/en/1.1.0/: versions with their days, the newest first."""
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    text = (folder / "CHANGELOG.md").read_text(encoding="utf-8")
     headings = re.findall(r"(?m)^## (.*)$", text)
     assert headings
     assert "Unreleased" not in headings[1:]

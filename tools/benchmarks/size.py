@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-PRODUCT = ("constructs", "local_sagemaker/src")
+PRODUCT = ("client/src", "constructs", "local_sagemaker/src")
 TOOLS = ("tools",)
-TESTS = ("tests", "local_sagemaker/tests")
+TESTS = ("tests", "client/tests", "local_sagemaker/tests")
 _PACKED = (".gz", ".xz")
 _SHOWN = 8
 _COMPLEXITY = re.compile(r"`(.+)` is too complex \((\d+) > 0\)")
@@ -104,7 +104,7 @@ def _print_row(name: str, size: Size) -> None:
 def _package(path: Path) -> str:
     """Return the package of the library, the local AWS or the tools in which a file is."""
     parts = path.parent.parts
-    start = {"constructs": 1, "local_sagemaker": 2}.get(parts[0], 0)
+    start = {"client": 2, "constructs": 1, "local_sagemaker": 2}.get(parts[0], 0)
     return "/".join(parts[start : start + 2])
 
 
