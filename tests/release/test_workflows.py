@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -92,14 +93,34 @@ def test_what_has_rights_runs_for_tags_alone_and_no_code_of_the_repository():
 
 def test_a_release_is_published_only_after_the_build_and_from_its_environment():
     workflow = yaml.safe_load(TEXTS["release.yml"])
-    assert workflow[True]["push"] == {"tags": ["v*"]}  # YAML's `on`
+    tags = ["v*", "low-latency-client-v*", "local-sagemaker-v*"]
+    assert workflow[True]["push"] == {"tags": tags}  # YAML's `on`
     assert "pull_request" in workflow[True]
     steps = workflow["jobs"]
     assert steps["attest"]["needs"] == "build"
-    assert steps["publish"]["needs"] == "attest"
+    assert steps["publish"]["needs"] == ["build", "attest"]
     assert steps["publish"]["environment"] == "pypi"
-    assert steps["github-release"]["needs"] == "publish"
+    assert steps["github-release"]["needs"] == ["build", "publish"]
     assert steps["site"]["needs"] == "github-release"
+
+
+@pytest.mark.parametrize(
+    ("tag", "name"),
+    [
+        ("v0.2.0", "cdk-low-latency-endpoint"),
+        ("low-latency-client-v0.2.0", "low-latency-client"),
+        ("local-sagemaker-v0.2.0rc1", "local-sagemaker"),
+    ],
+)
+def test_a_tag_names_one_distribution(tag, name, tmp_path):
+    workflow = yaml.safe_load(TEXTS["release.yml"])
+    (step,) = [
+        step for step in workflow["jobs"]["build"]["steps"] if step.get("id") == "distribution"
+    ]
+    output = tmp_path / "output"
+    environment = {**os.environ, "TAG": tag, "GITHUB_OUTPUT": str(output)}
+    subprocess.run(["bash", "-e", "-c", step["run"]], env=environment, check=True)
+    assert output.read_text() == f"name={name}\n"
 
 
 def test_the_dry_run_says_at_its_end_what_it_leaves_out():
