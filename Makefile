@@ -248,7 +248,7 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 
 .PHONY: site
 site: $(VENV)/.installed-dev  ## Build the docs site into site/; every warning is an error
-	@NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 mkdocs build > $(VENV)/site.log 2>&1 || { grep -v ^INFO $(VENV)/site.log >&2; exit 1; }
 	@echo "Built site/index.html"
 
 .PHONY: checkov
