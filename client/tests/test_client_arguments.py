@@ -78,7 +78,7 @@ def arguments() -> Iterator[Any]:
                     )
 
 
-@pytest.mark.parametrize(("function", "name", "value"), arguments())
+@pytest.mark.parametrize(("function", "name", "value"), list(arguments()))
 def test_a_value_of_another_kind_is_refused_by_its_name(
     function: Callable[..., Any], name: str, value: object
 ) -> None:
