@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from aws_cdk import CfnResource, Stack
@@ -54,6 +54,7 @@ _IDS = {
     ("AWS::EC2::SecurityGroup", "GroupId"): 20,
     ("AWS::KMS::Key", "Ref"): _UUID,
 }
+_KNOWN = {_FORMER_NAMES, _SAGEMAKER_ENDPOINT, *_NAMED, *(kind for kind, _ in _IDS)}
 
 
 class SentLengths:
@@ -84,24 +85,17 @@ class SentLengths:
         sent = json.dumps(self._sent(as_named(document)), separators=(",", ":"))
         return len(sent) + len(answers) * LONGEST_ANSWER
 
-    def of_text(self, text: str) -> int:
-        """Of a text as a construct has it."""
-        return len(self._sent(as_named(self.resolved(text))))
-
-    def resolved(self, value: Any) -> Any:
-        """What the template has in place of a value of a construct."""
-        return self._stack.resolve(value)
-
-    def reference_to(self, resource: CfnResource) -> str:
-        """A template's reference to a resource, as JSON."""
-        return json.dumps({"Ref": self.resolved(resource.logical_id)})
+    def of_text(self, text: Any) -> int:
+        """Of a text as a template has it."""
+        return len(self._sent(as_named(text)))
 
     @cached_property
     def _types(self) -> dict[str, str]:
-        """The type of each resource by its logical ID."""
-        logical_ids = self.resolved([resource.logical_id for resource in self._resources])
-        types = [resource.cfn_resource_type for resource in self._resources]
-        return dict(zip(logical_ids, types, strict=True))
+        """The type of each resource that has a length of its own here, by its logical ID."""
+        types = [(resource, _type_of(resource)) for resource in self._resources]
+        known = [(resource, kind) for resource, kind in types if kind in _KNOWN]
+        logical_ids = self._stack.resolve([resource.logical_id for resource, _ in known])
+        return dict(zip(logical_ids, [kind for _, kind in known], strict=True))
 
     @cached_property
     def _former_names(self) -> list[str]:
@@ -136,3 +130,13 @@ class SentLengths:
         if attribute == "Arn" or kind == _SAGEMAKER_ENDPOINT:
             return named.arn.format(**self._own, name=name)
         return name
+
+
+def _type_of(resource: CfnResource) -> str:
+    """``resource.cfn_resource_type``, which all resources of a class but CfnResource have alike."""
+    return _type_of_class(type(resource)) or resource.cfn_resource_type
+
+
+@cache
+def _type_of_class(resources: type[CfnResource]) -> str:
+    return getattr(resources, "CFN_RESOURCE_TYPE_NAME", "")

@@ -36,6 +36,8 @@ from .construct_tree import kept, node_of, path_of, root_of, stack_of
 from .sent_lengths import SentLengths
 
 _ENDPOINT = "AWS::SageMaker::Endpoint"
+#: Texts of a resource by what they are, of which AWS limits the length.
+_Texts = dict[str, Any]
 
 
 def synthesised(app: IConstruct) -> CloudAssembly:
@@ -89,21 +91,30 @@ class StackLimits:
         resources = [
             element
             for element in elements
-            if isinstance(element, CfnResource) and element._should_synthesize()
+            if isinstance(element, CfnResource) and _is_synthesised(element)
         ]
         yield from self._counted(RESOURCES, resources, resources)
         outputs = [element for element in elements if isinstance(element, CfnOutput)]
         yield from self._counted(OUTPUTS, outputs, resources)
         lengths = SentLengths(self._stack, resources)
-        yield from self._policies(resources, lengths)
-        for resource in resources:
+        measured = self._measured(resources)
+        yield from self._policies(measured, lengths)
+        for resource, texts in measured:
             if isinstance(resource, cloudwatch.CfnCompositeAlarm):
-                length = lengths.of_text(resource.alarm_rule)
+                length = lengths.of_text(texts["rule"])
                 yield from self._long(COMPOSITE_RULE_LENGTH, length, resource)
             elif isinstance(resource, ec2.CfnVPCEndpoint):
-                document = lengths.resolved(resource.policy_document)
+                document = texts.get("document")
                 length = lengths.of_document(document) if document else 0
                 yield from self._long(ENDPOINT_POLICY_LENGTH, length, resource)
+
+    def _measured(self, resources: Sequence[CfnResource]) -> list[tuple[CfnResource, _Texts]]:
+        """The resources whose texts have limits, each with these as its template has them."""
+        stated = [(resource, _stated_texts(resource)) for resource in resources]
+        limited = [(resource, texts) for resource, texts in stated if texts]
+        # One call to Node.js for all of them.
+        resolved = self._stack.resolve([texts for _, texts in limited])
+        return [(resource, texts) for (resource, _), texts in zip(limited, resolved, strict=True)]
 
     def _counted(
         self, limit: Range, elements: Sequence[CfnElement], resources: Sequence[CfnResource]
@@ -130,12 +141,12 @@ class StackLimits:
         yield limit.rule.error(got=got, allowed=f"at most {readable(limit.maximum)}", where=where)
 
     def _policies(
-        self, resources: Sequence[CfnResource], lengths: SentLengths
+        self, measured: Sequence[tuple[CfnResource, _Texts]], lengths: SentLengths
     ) -> Iterator[ConfigurationError]:
         """Refuse the inline policies of a role that are too long together."""
         roles: dict[str, list[tuple[CfnResource, int]]] = {}
-        for resource in resources:
-            for role, document in _inline_policies(resource, lengths):
+        for resource, texts in measured:
+            for role, document in _inline_policies(texts):
                 length = lengths.of_document(document)
                 roles.setdefault(role, []).append((resource, length))
         for policies in roles.values():
@@ -199,14 +210,33 @@ def _elements(stack: Stack) -> list[CfnElement]:
     return elements
 
 
-def _inline_policies(resource: CfnResource, lengths: SentLengths) -> Iterator[tuple[str, Any]]:
+def _is_synthesised(resource: CfnResource) -> bool:
+    """Whether the template will have a resource: of CDK's own, only policies may be left out."""
+    decides_itself = type(resource)._should_synthesize is not CfnResource._should_synthesize
+    if decides_itself or isinstance(resource, iam.CfnPolicy):
+        return resource._should_synthesize()
+    return True
+
+
+def _stated_texts(resource: CfnResource) -> _Texts:
+    """The texts of a resource that have limits, as its construct has them; empty without any."""
+    if isinstance(resource, iam.CfnRole):
+        policies = resource.policies
+        return {"policies": policies, "role": resource.ref} if policies else {}
+    if isinstance(resource, iam.CfnPolicy):
+        return {"roles": resource.roles, "document": resource.policy_document}
+    if isinstance(resource, cloudwatch.CfnCompositeAlarm):
+        return {"rule": resource.alarm_rule}
+    if isinstance(resource, ec2.CfnVPCEndpoint):
+        return {"document": resource.policy_document}
+    return {}
+
+
+def _inline_policies(texts: _Texts) -> Iterator[tuple[str, Any]]:
     """The role and the document of each inline policy that a resource is or has."""
     # What an included template has in place of a list, such as an Fn::If, is left out.
-    if isinstance(resource, iam.CfnRole):
-        policies = lengths.resolved(resource.policies)
-        for policy in policies if isinstance(policies, list) else ():
-            yield lengths.reference_to(resource), policy.get("policyDocument")
-    elif isinstance(resource, iam.CfnPolicy):
-        roles = lengths.resolved(resource.roles)
-        for role in roles if isinstance(roles, list) else ():
-            yield json.dumps(role), lengths.resolved(resource.policy_document)
+    policies, roles = texts.get("policies"), texts.get("roles")
+    for policy in policies if isinstance(policies, list) else ():
+        yield json.dumps(texts["role"]), policy.get("policyDocument")
+    for role in roles if isinstance(roles, list) else ():
+        yield json.dumps(role), texts.get("document")
