@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ..errors import rule
 from ..errors.frozen import dataclass
 from ..errors.impossible import out_of_range, refuse
 from ..facts.token_values import is_token
-from ..report.document import Cell, Document, Listed, Part, Row, Section, Table
 from ..report.numbers import readable
+
+if TYPE_CHECKING:
+    from ..report.document import Cell, Part, Row
 
 IMPOSSIBLE = rule(
     "LLE640",
@@ -201,6 +203,7 @@ class Explanation:
 
     def to_markdown(self) -> str:
         """The plan in Markdown, for a pull request: six lines, warnings, then the decisions."""
+        from ..report.document import Document  # loaded when somebody reads the plan
         from ..report.markdown import as_markdown
 
         return as_markdown(Document("", explained(self, verbose=True)))
@@ -208,6 +211,8 @@ class Explanation:
 
 def explained(plan: Explanation, *, verbose: bool, said: Container[str] = ()) -> Sequence[Part]:
     """The plan in its lines and its warnings but for those ``said``; verbose with decisions."""
+    from ..report.document import Listed, Row, Section, Table
+
     lines = [Row(line.title, line.text) for line in plan.summary]
     own = [text for text in plan.warnings if text not in said]
     parts: list[Part] = [Listed([*lines, *warned(own)], aligned=True)]
@@ -220,10 +225,14 @@ def explained(plan: Explanation, *, verbose: bool, said: Container[str] = ()) ->
 
 def warned(texts: Sequence[str]) -> list[Row]:
     """Warnings as lines."""
+    from ..report.document import Row
+
     return [Row("Warning", text, tone="careful") for text in texts]
 
 
 def _row(decision: Decision[Any]) -> tuple[str | Cell, ...]:
+    from ..report.document import Cell
+
     chosen = " (your choice)" if decision.overridden else ""
     source = Cell("AWS", link=decision.source) if decision.source else ""
     value = Cell(f"{decision.value_text}{chosen}", "strong")
