@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ..options.scaling import ScalingSchedule
 
@@ -53,9 +52,8 @@ def order_of(schedule: tuple[ScalingSchedule, ...]) -> RunOrder:
     at any time.
     """
     times = {index: times_of(action) for index, action in enumerate(schedule)}
-    try:
-        zones = _zones_of(schedule, times)
-    except (ZoneInfoNotFoundError, ValueError):  # no database of time zones on this machine
+    zones = _zones_of(schedule, times)
+    if zones is None:
         return RunOrder((), (), frozenset(times))
     crons = {index: time for index, time in times.items() if isinstance(time, Cron)}
     weeks = WEEKS_PER_YEAR if len(set(zones.values())) > 1 else 1
@@ -88,6 +86,8 @@ def clock_of_zone(name: str) -> tzinfo | None:
     """The clock of a time zone; None where this machine's database does not have it."""
     if name == "UTC":
         return UTC
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # few apps have a schedule in a time zone
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
@@ -96,8 +96,11 @@ def clock_of_zone(name: str) -> tzinfo | None:
 
 def _zones_of(
     schedule: Sequence[ScalingSchedule], times: Mapping[int, Cron | datetime | None]
-) -> dict[int, ZoneInfo | None]:
-    """The time zone of each action whose times are known; None where all are in the same one."""
+) -> dict[int, tzinfo | None] | None:
+    """The time zone of each action whose times are known; None where all are in the same one.
+
+    None in place of them all where this machine's database of time zones lacks one.
+    """
     names = {
         index: schedule[index].time_zone or "UTC"
         for index, time in times.items()
@@ -105,11 +108,12 @@ def _zones_of(
     }
     if len(set(names.values())) < 2:
         return dict.fromkeys(names)
-    return {index: ZoneInfo(name) for index, name in names.items()}
+    zones = {index: clock_of_zone(name) for index, name in names.items()}
+    return None if None in zones.values() else zones
 
 
 def _one_time_runs(
-    times: Mapping[int, Cron | datetime | None], zones: Mapping[int, ZoneInfo | None]
+    times: Mapping[int, Cron | datetime | None], zones: Mapping[int, tzinfo | None]
 ) -> dict[int, list[float]]:
     """The minutes at which actions of one time, or of stated years, run; none if too far apart."""
     runs: dict[int, list[float]] = {}
@@ -243,7 +247,7 @@ def _is_last(day: date) -> bool:
     return (day + timedelta(days=1)).day == 1
 
 
-def _runs(cron: Cron, first: date, last: date, zone: ZoneInfo | None) -> Iterator[float]:
+def _runs(cron: Cron, first: date, last: date, zone: tzinfo | None) -> Iterator[float]:
     """The minutes at which a cron runs, both days included."""
     for ordinal in range(first.toordinal(), last.toordinal() + 1):
         day = date.fromordinal(ordinal)
@@ -261,7 +265,7 @@ def _day(minutes: float) -> date:
     return date.fromordinal(int(minutes) // MINUTES_PER_DAY)
 
 
-def _minute(moment: datetime, zone: ZoneInfo | None) -> float:
+def _minute(moment: datetime, zone: tzinfo | None) -> float:
     """A moment in minutes, in UTC where the schedule has several time zones."""
     seconds = moment.hour * 3600 + moment.minute * 60 + moment.second
     minutes = moment.toordinal() * MINUTES_PER_DAY + seconds / 60
@@ -276,7 +280,7 @@ def _groups(
     moments: Mapping[int, Sequence[float]],
     first: date,
     last: date,
-    zone_of: Mapping[int, ZoneInfo | None],
+    zone_of: Mapping[int, tzinfo | None],
 ) -> dict[float, Group]:
     """The actions between two days by their minute, in the order in which they run."""
     at: dict[float, list[int]] = defaultdict(list)
