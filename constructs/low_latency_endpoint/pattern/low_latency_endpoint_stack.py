@@ -11,7 +11,6 @@ from aws_cdk import Annotations, Environment, Stack, Stage, Tags, Token
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
-from aws_cdk.cx_api import CloudAssembly
 from constructs import Construct
 
 from ..facts.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
@@ -25,6 +24,8 @@ from ..synthesis.stack_limits import synthesised
 from .low_latency_endpoint import LowLatencyEndpoint
 
 if TYPE_CHECKING:
+    from aws_cdk.cx_api import CloudAssembly
+
     from ..settings import Settings  # loads YAML, for those who have settings
 
 

@@ -12,14 +12,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jsii
 from aws_cdk import App, CfnElement, CfnOutput, CfnResource, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk.cx_api import CloudAssembly
 from constructs import Construct, IConstruct, IValidation
 
 from ..errors import ConfigurationError
@@ -34,6 +33,9 @@ from ..facts.stack_limits import (
 from ..report.numbers import readable
 from .construct_tree import kept, node_of, path_of, root_of, stack_of
 from .sent_lengths import SentLengths
+
+if TYPE_CHECKING:
+    from aws_cdk.cx_api import CloudAssembly
 
 _ENDPOINT = "AWS::SageMaker::Endpoint"
 #: Texts of a resource by what they are, of which AWS limits the length.
