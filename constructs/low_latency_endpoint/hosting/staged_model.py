@@ -13,7 +13,6 @@ from constructs import Construct, IDependable
 
 from .. import hugging_face
 from ..hugging_face import HUB
-from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
 from ..options.argument_kinds import checked_arguments
 from ..options.safeguards import Safeguards
 from ..plan.pinned_model import (
@@ -223,6 +222,9 @@ def staged_for(
 def _checked(endpoint: str, where: str) -> str:
     if is_token(endpoint):
         return endpoint  # the function checks it
+    # Loads sockets, which an app without a staged model does without.
+    from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
+
     try:
         return hub_endpoint(endpoint)
     except StagingFailed:
