@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import low_latency_endpoint
 from local_sagemaker import LocalAws
 from low_latency_endpoint.cli import main
+from low_latency_endpoint.errors.installation import client_wheel
 from low_latency_endpoint.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
@@ -116,8 +118,56 @@ def test_requirements_name_each_extra_that_users_may_add(run: Run, tmp_path: Pat
     run("init", "--model-data", ARCHIVE, *NEW_VPC)
     text = (tmp_path / "requirements.txt").read_text("utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = set(project["optional-dependencies"]) - {"async-client"}  # of callers, not of the app
-    assert {extra for extra in extras if extra not in text} == set()
+    assert {extra for extra in project["optional-dependencies"] if extra not in text} == set()
+
+
+def library_wheel(folder: Path) -> Path:
+    return folder / f"cdk_low_latency_endpoint-{low_latency_endpoint.__version__}-py3-none-any.whl"
+
+
+def files_required(requirements: str) -> set[str]:
+    """The files that requirements name, without their extras."""
+    return set(re.findall(r"^\./([^\[\n]+)", requirements, re.M))
+
+
+@pytest.mark.parametrize("built", ["both", "the library's"])
+def test_both_wheels_are_copied_that_the_requirements_name(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: str
+) -> None:
+    """The extra requires the client in a version that no index can have, so pip needs its file."""
+    dist = tmp_path / "a dist"
+    dist.mkdir()
+    wheel = library_wheel(dist)
+    wheel.write_bytes(b"library")
+    client = dist / client_wheel()
+    if built == "both":
+        client.write_bytes(b"client")
+    monkeypatch.setattr("low_latency_endpoint.cli.init.origin", lambda: wheel)
+    app = tmp_path / "app"
+    status, out, err = run("init", str(app), "--model-data", ARCHIVE, *NEW_VPC)
+    assert (status, err) == (0, "")
+    copied = {wheel.name, client.name} if built == "both" else {wheel.name}
+    assert written(app) == FILES | copied
+    assert files_required((app / "requirements.txt").read_text("utf-8")) == {
+        wheel.name,
+        client.name,
+    }
+    assert (app / wheel.name).read_bytes() == b"library"
+    if built == "both":
+        assert (app / client.name).read_bytes() == b"client"
+        assert "  cp " not in out
+    else:
+        assert f"  cp '{client}' ." in out
+    # An app that exists is told the lines of both.
+    _, out, _ = run("init", str(app), "--settings", "more.yaml", "--model-data", ARCHIVE, *NEW_VPC)
+    assert files_required(out.replace("  ./", "./")) == {wheel.name, client.name}
+
+
+def test_an_app_of_a_checkout_is_told_to_copy_both_wheels(run: Run) -> None:
+    _, out, _ = run("init", "--model-data", ARCHIVE, *NEW_VPC)
+    dist = ROOT / "dist"
+    missing = [path for path in (library_wheel(dist), dist / client_wheel()) if not path.exists()]
+    assert [path for path in missing if f"  cp {path} ." not in out] == []
 
 
 def test_what_is_commented_out_is_valid_too(run: Run) -> None:

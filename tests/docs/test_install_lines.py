@@ -144,6 +144,19 @@ def test_the_line_that_is_printed_fits_how_this_was_installed(
         assert line.endswith(client.name) is needs_client
 
 
+def test_a_folder_on_the_path_names_the_client_of_this_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = f"low_latency_client-{low_latency_client.__version__}-py3-none-any.whl"
+    assert installation.client_wheel() == name
+
+    def no_metadata(_: str) -> None:
+        raise metadata.PackageNotFoundError
+
+    monkeypatch.setattr(metadata, "distribution", no_metadata)
+    assert installation.client_wheel() == name
+
+
 def test_the_docs_name_the_wheel_of_this_version_and_the_cdk_cli_that_is_pinned() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)

@@ -17,7 +17,7 @@ import typer
 from .. import __version__
 from ..errors import LowLatencyEndpointError
 from ..errors.given_files import json_value
-from ..errors.installation import origin
+from ..errors.installation import client_wheel, origin
 from ..errors.shell_words import shell_word
 from .options import ENDPOINT_YAML, Json, Profile, Region, argument, grouped, naming, option
 from .output import print_json, say
@@ -279,6 +279,7 @@ def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator
         "model_data": found.model_data,
         "region": found.region,
         "wheel": _wheel().name,
+        "client_wheel": client_wheel(),
     }
     text = settings_text(found, values)
     try:
@@ -297,12 +298,19 @@ def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
         yield path
-    if (wheel := _wheel()).exists() and not os.path.lexists(folder / wheel.name):
-        yield Path(shutil.copy(wheel, folder))
+    for wheel in _wheels():
+        if wheel.exists() and not os.path.lexists(folder / wheel.name):
+            yield Path(shutil.copy(wheel, folder))
+
+
+def _wheels() -> tuple[Path, Path]:
+    """Return what requirements name, as PyPI has nothing of ours: files, which may not be there."""
+    wheel = _wheel()
+    return wheel, wheel.with_name(client_wheel())
 
 
 def _wheel() -> Path:
-    """What requirements name, as PyPI has nothing of ours: a file, which may not be there."""
+    """Return the path of the library's wheel; `make wheel` builds the client's beside it."""
     source = origin()
     built = Path("dist", f"cdk_low_latency_endpoint-{__version__}-py3-none-any.whl")
     return source if source and source.suffix == ".whl" else (source or Path("CHECKOUT")) / built
@@ -354,8 +362,9 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
     if found.template == HUGGING_FACE:
         pin = f"  low-latency pin {shell_word(found.model_data)}".ljust(37)
         enter += [f"{pin}   its files by their hashes, into models.lock.yaml"]
-    source = _wheel()
-    wheel = [] if source.exists() else [f"  cp {source} .   after `make wheel` there"]
+    missing = [wheel for wheel in _wheels() if not wheel.exists()]
+    built = "`make wheel` of the library's repository builds it"
+    copies = [f"  cp {shell_word(wheel)} .   {built}" for wheel in missing]
     if not app:
         look_up = "  npx cdk synth".ljust(35) + " with credentials: looks up the VPC, into"
         looked_up = [look_up, f"{'':36}cdk.context.json, to be committed"] if found.vpc_id else []
@@ -364,7 +373,7 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
                 "",
                 "Next:",
                 *enter,
-                *wheel,
+                *copies,
                 "  pip install -r requirements.txt pytest && npm install",
                 plan,
                 *looked_up,
@@ -381,10 +390,11 @@ def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str
             "  from low_latency_endpoint import LowLatencyEndpointStack",
             f'  LowLatencyEndpointStack.from_settings(app, "{settings}")',
             "and in requirements.txt:",
-            f"  ./{source.name}[operations]",
+            f"  ./{_wheel().name}[operations]",
+            f"  ./{client_wheel()}",
             "then:",
             *enter,
-            *wheel,
+            *copies,
             plan,
             f"  cdk deploy {shell_word(found.stack_name)}",
         ]
@@ -457,8 +467,9 @@ def init(options: InitOptions) -> None:
     """Start a CDK app with an endpoint, or add one to an app that exists.
 
     Writes app.py, cdk.json, endpoint.yaml, requirements.txt, package.json (the CDK CLI) and a
-    snapshot test. If the folder has a cdk.json, it writes the settings, their schema and the test, and
-    prints the lines to add to the app. It never overwrites a file.
+    snapshot test, and copies the wheels of the library and its client. If the folder has a cdk.json, it
+    writes the settings, their schema and the test, and prints the lines to add to the app. It never
+    overwrites a file.
 
     With AWS credentials it looks up the Region, account, zones and subnets that you do not give
     (ec2:DescribeAvailabilityZones, DescribeSubnets, DescribeRouteTables and

@@ -10,6 +10,8 @@ from urllib.parse import urlparse
 
 _LIBRARY = "cdk-low-latency-endpoint"
 _CLIENT = "low-latency-client"
+_CLIENT_REQUIREMENT = f"{_CLIENT}==0.1.0+unpublished"
+"""As in pyproject.toml, for a folder on the path, which has no metadata."""
 
 
 def install_command(extra: str) -> str:
@@ -33,7 +35,8 @@ def install_command(extra: str) -> str:
 
 def client_wheel() -> str:
     """Return the file name of the client's wheel that this version of the library works with."""
-    return next(map(_client_wheel, filter(_is_client, _requirements("operations"))))
+    requirements = filter(_is_client, _requirements("operations"))
+    return _client_wheel(next(requirements, _CLIENT_REQUIREMENT))
 
 
 def origin() -> Path | None:
