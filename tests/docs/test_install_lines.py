@@ -36,6 +36,8 @@ PACKAGES = {
     "load-test": ["boto3", "geventhttpclient", "hdrhistogram", "jinja2", "locust"],
     "hugging-face": ["huggingface-hub"],
 }
+#: Those for which pip needs the client's wheel too.
+WITH_CLIENT = {extra for extra, packages in PACKAGES.items() if "boto3" in packages}
 
 
 def found_in(text: str) -> list[str]:
@@ -63,8 +65,8 @@ def test_what_is_taken_for_a_bare_name(text: str, is_bare: bool) -> None:
     assert bool(found_in(text)) is is_bare
 
 
-def test_no_file_has_an_install_line_with_a_bare_name() -> None:
-    """Docs, workflows, templates of `init`, and the texts of every code, which stand in the source."""
+def texts_of_files() -> dict[str, str]:
+    """Return the text of every file of the repository but this one and the history of changes."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -78,10 +80,45 @@ def test_no_file_has_an_install_line_with_a_bare_name() -> None:
         except UnicodeDecodeError:
             continue
     assert "README.md" in texts
+    return texts
+
+
+def test_no_file_has_an_install_line_with_a_bare_name() -> None:
+    """Docs, workflows, templates of `init`, and the texts of every code, which stand in the source."""
+    texts = texts_of_files()
     assert {name: lines for name, text in texts.items() if (lines := found_in(text))} == {}
     required = {name: text for name, text in texts.items() if "requirements" in name}
     assert len(required) >= 4
     assert [name for name, text in required.items() if REQUIRES.search(text)] == []
+
+
+def lines_without_client(text: str) -> list[str]:
+    """Return the lines that install an extra which needs the client, without the client's wheel."""
+    one_line = re.sub(r"\\\n", " ", text)
+    lines = re.findall(r"pip install [^\n]*cdk_low_latency_endpoint-[^\n]*", one_line)
+    needing = [line for line in lines if WITH_CLIENT.intersection(extras_of(line))]
+    return [line for line in needing if installation.client_wheel() not in line]
+
+
+def extras_of(line: str) -> list[str]:
+    return re.findall(r"[\w-]+", "".join(re.findall(r"\.whl\[([^\]]*)\]", line)))
+
+
+def test_an_install_line_with_the_client_needs_both_wheels() -> None:
+    wheel = "pip install './cdk_low_latency_endpoint-0.1.0-py3-none-any.whl[{}]'"
+    client = f"./{installation.client_wheel()}"
+    assert {"operations", "report", "load-test"} == WITH_CLIENT
+    assert lines_without_client(wheel.format("simulation,load-test"))
+    assert not lines_without_client(wheel.format("simulation"))
+    assert not lines_without_client(f"{wheel.format('operations')} {client}")
+    assert not lines_without_client(f"{wheel.format('operations')} \\\n  {client}")
+
+
+def test_every_printed_install_line_names_the_wheels_that_pip_needs() -> None:
+    texts = texts_of_files()
+    assert {
+        name: lines for name, text in texts.items() if (lines := lines_without_client(text))
+    } == {}
 
 
 def test_the_distributions_require_nothing_of_ours_that_pypi_could_have() -> None:
@@ -158,10 +195,12 @@ def test_a_folder_on_the_path_names_the_client_of_this_version(
 
 
 def test_the_docs_name_the_wheel_of_this_version_and_the_cdk_cli_that_is_pinned() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [ROOT / "README.md", ROOT / "client" / "README.md", *(ROOT / "docs").rglob("*.md")]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     wheels = set(re.findall(r"cdk_low_latency_endpoint-([\d.]+)-", text))
     assert wheels == {low_latency_endpoint.__version__}
+    clients = set(re.findall(r"low_latency_client-([\w.+]+)-py3", text))
+    assert clients == {low_latency_client.__version__}
     pinned = json.loads((ROOT / "package.json").read_text("utf-8"))["devDependencies"]["aws-cdk"]
     assert set(re.findall(r"aws-cdk@([\d.]+)", text)) == {pinned}
 
