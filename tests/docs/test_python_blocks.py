@@ -22,7 +22,7 @@ import low_latency_endpoint
 
 from .console_blocks import PAGES, ROOT
 
-OURS = "low_latency_endpoint"
+OURS = ("low_latency_endpoint", "low_latency_client")
 #: Importing Locust patches the process that does (tests/conftest.py).
 NEED_LOCUST = ("SageMakerUser",)
 BLOCKS = [
@@ -38,7 +38,7 @@ def _names(tree: ast.AST) -> dict[str, Any]:
     """What the block's names are: those that it imports from us, else the library's public ones."""
     found = {name: getattr(low_latency_endpoint, name) for name in low_latency_endpoint.__all__}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == OURS:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OURS:
             module = importlib.import_module(node.module or "")
             for each in node.names:
                 if each.name in NEED_LOCUST:
