@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from .callers import KINDS, Caller
 from .loopback_runtime import LoopbackRuntime, write_certificates
+from .zone_metadata import Metadata
 
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile(
@@ -70,3 +72,14 @@ def make(server: LoopbackRuntime, folder: Path, kind: str) -> Iterator[Callable[
     yield caller
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def metadata() -> Iterator[Metadata]:
+    made = Metadata()
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,))
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()
