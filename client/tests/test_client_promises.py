@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
+import re
 import socket
 import subprocess
 import sys
@@ -15,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import botocore.exceptions
 import pytest
 from botocore.config import Config
 from botocore.exceptions import HTTPClientError, ParamValidationError, ReadTimeoutError, SSLError
 
 from low_latency_client import ConfigurationError, client_base
 from low_latency_client.async_client import AsyncRuntimeClient
+from low_latency_client.blocking_client import RuntimeClient
 from low_latency_client.hedging import Hedging
 from low_latency_client.zone import checked_origin
 
@@ -326,3 +330,24 @@ def test_calls_of_a_client_that_is_closed_meanwhile_end_at_once(
         assert not caller.client._pool._kept._wary_until
     assert all(isinstance(one, (HTTPClientError, ConfigurationError)) for one in ends)
     assert server.runtime.requests["slow-10000"] == 4
+
+
+def documented_errors(docstring: str) -> list[tuple[str, str]]:
+    """Return pairs of a docstring's ``Raises``: an entry, and a class of botocore in its text."""
+    entries = re.findall(r"^(botocore\.exceptions\..*)\n((?: +.*\n)+)", docstring, re.M)
+    pairs = []
+    for entry, text in entries:
+        names = re.findall(r"``(\w+)``", text)
+        pairs += [(entry, name) for name in names if hasattr(botocore.exceptions, name)]
+    return pairs
+
+
+def test_an_error_is_documented_below_a_class_that_catches_it() -> None:
+    """``except HTTPClientError`` catches no ``EndpointConnectionError``, which has another base."""
+    pairs = []
+    for method in vars(RuntimeClient).values():
+        pairs += documented_errors(f"{inspect.getdoc(method) or ''}\n")
+    assert len(pairs) >= 6
+    for entry, name in pairs:
+        bases = [base.__name__ for base in getattr(botocore.exceptions, name).__mro__]
+        assert set(bases).intersection(re.findall(r"exceptions\.(\w+)", entry)), (entry, name)

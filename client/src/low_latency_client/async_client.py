@@ -91,14 +91,14 @@ class AsyncRuntimeClient(ClientBase):
         return await self._preconnect(connections)
 
     async def invoke_endpoint(self, **parameters: Unpack[InvokeParameters]) -> AsyncInvokeAnswer:
-        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint`, but ``Body`` is ``bytes``."""
+        """As :meth:`.blocking_client.RuntimeClient.invoke_endpoint`, but ``Body`` is ``bytes``."""
         answer: AsyncInvokeAnswer = await self._invoke(parameters)
         return answer
 
     async def invoke_endpoint_with_response_stream(
         self, **parameters: Unpack[EventsParameters]
     ) -> AsyncEventsAnswer:
-        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
+        """As :meth:`.blocking_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
         is an :class:`AsyncResponseStream`.
         """
         answer: AsyncEventsAnswer = await self._events(AsyncResponseStream, parameters)
@@ -114,19 +114,19 @@ class AsyncRuntimeClient(ClientBase):
         hedge_generations: bool = False,
         **parameters: Unpack[GenerationParameters],
     ) -> AsyncGeneration:
-        """As :meth:`.runtime_client.RuntimeClient.stream`, for ``async for`` and ``async with``."""
+        """As :meth:`.blocking_client.RuntimeClient.stream`, for ``async for`` and ``async with``."""
         limits = limits_of(self.timing, first_token_timeout, gap_timeout, total_timeout)
         return await self._generate(
             AsyncGeneration, limits, conversation, hedge_generations, parameters
         )
 
     async def open_session(self, **parameters: Unpack[SessionParameters]) -> str:
-        """As :meth:`.runtime_client.RuntimeClient.open_session`."""
+        """As :meth:`.blocking_client.RuntimeClient.open_session`."""
         answer = await self.invoke_endpoint(**opening(parameters))
         return session_id(answer.get("NewSessionId"))
 
     async def close_session(self, session: str, **parameters: Unpack[SessionParameters]) -> None:
-        """As :meth:`.runtime_client.RuntimeClient.close_session`."""
+        """As :meth:`.blocking_client.RuntimeClient.close_session`."""
         await self.invoke_endpoint(**closing(session, parameters))
 
     def _open_pool(self) -> AsyncPool:

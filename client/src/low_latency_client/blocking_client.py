@@ -119,10 +119,11 @@ class RuntimeClient(ClientBase):
         ------
         botocore.exceptions.ClientError
             What AWS answers, as in boto3.
+        botocore.exceptions.ConnectionError
+            ``EndpointConnectionError``, ``ConnectTimeoutError`` or ``SSLError``, as in boto3.
         botocore.exceptions.HTTPClientError
-            ``EndpointConnectionError``, ``ConnectTimeoutError``, ``ReadTimeoutError``,
-            ``ConnectionClosedError`` or ``SSLError``, as in boto3; ``ResponseStreamingError`` for
-            an answer above SageMaker's 25 MB.
+            ``ReadTimeoutError`` or ``ConnectionClosedError``, as in boto3;
+            ``ResponseStreamingError`` for an answer above SageMaker's 25 MB.
         botocore.exceptions.CredentialRetrievalError
             No credentials are valid, and the provider failed or gave none within ``longest_call``.
         botocore.exceptions.ParamValidationError
@@ -148,7 +149,7 @@ class RuntimeClient(ClientBase):
         ------
         botocore.exceptions.ClientError
             What AWS answers, as in boto3; while reading, its ``EventStreamError``.
-        botocore.exceptions.HTTPClientError
+        botocore.exceptions.ConnectionError, botocore.exceptions.HTTPClientError
             As of :meth:`invoke_endpoint`, also while reading. ``ResponseStreamingError`` is told of a
             damaged event, an end inside an event, and an answer that is no response stream;
             ``ReadTimeoutError`` after a silence, and after 8 minutes of waiting, AWS's limit.
@@ -202,7 +203,7 @@ class RuntimeClient(ClientBase):
             ``LLC101``, ``LLC111``, ``LLC114`` to ``LLC116``, ``LLC118``, ``LLC120``, ``LLC125``.
         GenerationTimeoutError, GenerationCutError, GenerationFailedError
             Each says how many tokens had come; also while the generation is read.
-        botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError
+        botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError
             As of :meth:`invoke_endpoint`.
         """
         limits = limits_of(self.timing, first_token_timeout, gap_timeout, total_timeout)
@@ -235,7 +236,7 @@ class RuntimeClient(ClientBase):
         ------
         ConfigurationError
             ``LLC111``; ``LLC117`` where the answer names no session.
-        botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError
+        botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError
             As of :meth:`invoke_endpoint`; ``ModelError`` of AWS's images without sessions.
         """
         return session_id(self.invoke_endpoint(**opening(parameters)).get("NewSessionId"))
@@ -245,7 +246,7 @@ class RuntimeClient(ClientBase):
 
         Raises
         ------
-        botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError
+        botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError
             As of :meth:`invoke_endpoint`.
         """
         self.invoke_endpoint(**closing(session, parameters))
