@@ -31,10 +31,10 @@ _RIGHTS = {
 _numbers = itertools.count(1)
 
 
-def create_endpoint(aws: LocalAws, **variant: Any) -> str:
+def create_endpoint(aws: LocalAws, name: str = "", **variant: Any) -> str:
     """Create an endpoint with one variant and return its name once it is in service."""
     sagemaker = aws.client("sagemaker")
-    name = f"clients-{next(_numbers)}"
+    name = name or f"clients-{next(_numbers)}"
     sagemaker.create_model(
         ModelName=name, ExecutionRoleArn=_role(aws), PrimaryContainer={"Image": _IMAGE}
     )

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "make test": ".ci/run",
     "make pr": ".github/workflows/ci.yml",
     "make nightly": ".github/workflows/nightly.yml",
+    "make bench": "tools/benchmarks/nightly.py",
     "make snapshots": "tests/synth/test_snapshots.py",
     # An app of one's own, in a folder and a virtual environment of its own.
     "python3 -m venv ../my-endpoint": "tests/packaging/test_init.py",
