@@ -47,9 +47,21 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which nobody has built the wheels, whatever this one has in dist/."""
+    return tmp_path_factory.mktemp("checkout")
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    checkout: Path,
+) -> Run:
     """Run the command line in an empty folder, without credentials unless the test gives some."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("low_latency_endpoint.cli.init.origin", lambda: checkout)
     for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
@@ -163,11 +175,10 @@ def test_both_wheels_are_copied_that_the_requirements_name(
     assert files_required(out.replace("  ./", "./")) == {wheel.name, client.name}
 
 
-def test_an_app_of_a_checkout_is_told_to_copy_both_wheels(run: Run) -> None:
+def test_an_app_of_a_checkout_is_told_to_copy_both_wheels(run: Run, checkout: Path) -> None:
     _, out, _ = run("init", "--model-data", ARCHIVE, *NEW_VPC)
-    dist = ROOT / "dist"
-    missing = [path for path in (library_wheel(dist), dist / client_wheel()) if not path.exists()]
-    assert [path for path in missing if f"  cp {path} ." not in out] == []
+    for wheel in (library_wheel(checkout / "dist"), checkout / "dist" / client_wheel()):
+        assert f"  cp {wheel} ." in out
 
 
 def test_what_is_commented_out_is_valid_too(run: Run) -> None:
