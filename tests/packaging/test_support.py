@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 #: Of each distribution that this repository publishes: the folders with a build system.
 PROJECTS = [
     file
-    for file in (ROOT / "pyproject.toml", *ROOT.glob("*/pyproject.toml"))
+    for file in (ROOT / "pyproject.toml", *ROOT.glob("[a-z]*/pyproject.toml"))
     if "build-system" in tomllib.loads(file.read_text("utf-8"))
 ]
 POLICY = (ROOT / "SECURITY.md").read_text("utf-8").partition("## Supported versions")[2]
@@ -27,12 +27,10 @@ def project(file: Path) -> dict[str, Any]:
 
 
 def pythons_of_ci() -> list[str]:
-    """The versions of CI's matrix, the oldest first."""
-    (versions,) = (
-        job["strategy"]["matrix"]["python"]
-        for job in CI["jobs"].values()
-        if "python" in job.get("strategy", {}).get("matrix", {})
-    )
+    """The versions of CI's matrices, which are the same, the oldest first."""
+    matrices = [job.get("strategy", {}).get("matrix", {}) for job in CI["jobs"].values()]
+    versions, *others = [matrix["python"] for matrix in matrices if "python" in matrix]
+    assert all(other == versions for other in others)
     return [str(version) for version in versions]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 #: Codes that rules once had. What a reader finds of them on the web is about another mistake.
 RETIRED = frozenset(
     [
+        "LLC000",
         "LLD605",
         "LLE114",
         "LLE201",

@@ -8,7 +8,10 @@ import pytest
 from botocore.exceptions import ClientError
 from hosting_site import taking
 
+from local_sagemaker.cloudwatch.metric_store import metric_key
+from local_sagemaker.cloudwatch.state import state_at
 from local_sagemaker.model_servers import LanguageModelServer, SimulatedModelServer
+from local_sagemaker.runtime.meter import INVOCATIONS, Meter
 
 UTILIZATION = "/aws/sagemaker/Endpoints"
 
@@ -22,6 +25,21 @@ def test_each_minute_has_the_requests_that_were_sent_in_it(served):
     assert here.minutes(name, "Invocations", "Sum", 3) == [5, 0, 8]
     assert here.minutes(name, "InvocationsPerInstance", "Sum", 3) == [1.25, 0, 2]
     assert here.minutes(name, "ModelLatency", "SampleCount", 3) == [5, None, 8]
+
+
+def test_requests_are_counted_however_many_latencies_they_have():
+    """PutMetricData takes 150 values of a metric; what SageMaker itself publishes has no such limit."""
+    place = ("111122223333", "us-east-1")
+    dimensions = (("EndpointName", "many"), ("VariantName", "primary"))
+    meter = Meter()
+    for latency in range(400):
+        meter.count(place, [dimensions], 0.0, 1, 200, latency, 10)
+    meter.flush()
+    named = [{"Name": name, "Value": value} for name, value in dimensions]
+    for metric in ("Invocations", "ModelLatency", "OverheadLatency"):
+        key = metric_key(INVOCATIONS, metric, named)
+        samples = state_at(place).metrics.between(key, 0, 60, None)
+        assert sum(sample.count for sample in samples) == 400, metric
 
 
 def test_latencies_are_microseconds_and_add_up_to_less_than_the_caller_waits(served):

@@ -48,6 +48,11 @@ def put_metric_data(state: CloudWatchState, namespace: str, data: list[dict[str,
             raise InvalidParameterValue(
                 f"MetricData.member.{number}.Values can have {_MOST_VALUES} unique values"
             )
+    put_service_data(state, namespace, data)
+
+
+def put_service_data(state: CloudWatchState, namespace: str, data: list[dict[str, Any]]) -> None:
+    """Put what a service of AWS's publishes, for which the limits of PutMetricData do not stand."""
     with state.lock:
         for datum in data:
             state.metrics.put(namespace, datum, now())

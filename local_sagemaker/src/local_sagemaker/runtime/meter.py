@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..cloudwatch.metric_api import put_metric_data
+from ..cloudwatch.metric_api import put_service_data
 from ..cloudwatch.metric_store import as_moment
 from ..cloudwatch.state import state_at
 
@@ -64,7 +64,7 @@ class RequestCounts:
         self.overhead_sum += overhead
 
     def data(self, per_one: str) -> list[dict[str, Any]]:
-        """Write PutMetricData's MetricData without dimensions and time; see `per_one`."""
+        """Write data as PutMetricData takes it, without dimensions and time; see `per_one`."""
         counted: dict[str, Mapping[float, int]] = {
             "Invocations": {1.0: self.requests},
             per_one: self.shares,
@@ -153,7 +153,7 @@ class Meter:
         for place, namespace, dimensions, at, data in ready:
             written = [{"Name": name, "Value": value} for name, value in dimensions]
             common: Mapping[str, Any] = {"Dimensions": written, "Timestamp": as_moment(at)}
-            put_metric_data(state_at(place), namespace, [{**datum, **common} for datum in data])
+            put_service_data(state_at(place), namespace, [{**datum, **common} for datum in data])
 
     def forget(self) -> None:
         """Drop what was not flushed."""
