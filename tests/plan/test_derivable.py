@@ -153,5 +153,6 @@ def followed(decision: Decision) -> int:
         return 1
     if name in FROM_ELSEWHERE:
         return 0
+    assert name in BY_HAND, f"add {name} to BY_HAND: its arithmetic, from the inputs that it shows"
     assert BY_HAND[name](decision.inputs) == value, decision
     return 1
