@@ -7,16 +7,17 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, cast
 
+from .daemon_threads import DaemonThreads, start_daemon
 from .event_loops import run_without_loop
 from .http_connections import Connection, Pool, peer_watch
 from .tls_trust import connected, name_of, only_tickets_came
 
 _BLOCK = 64 * 1024
+T = TypeVar("T")
 
 
 class BlockingConnection(Connection):
@@ -112,8 +113,8 @@ class BlockingPool(Pool[BlockingConnection]):
         deadline = time.monotonic() + seconds
         wrap = None
         if secure:
-            assert self._tls is not None
-            wrap = partial(self._tls.wrap_socket, server_hostname=host)
+            context = cast(ssl.SSLContext, self._tls)  # the client has one for https
+            wrap = partial(context.wrap_socket, server_hostname=host)
         made = connected(
             socket.socket,
             _resolved(host, port, deadline),
@@ -127,9 +128,22 @@ class BlockingPool(Pool[BlockingConnection]):
         self, start: Callable[[], Coroutine[Any, Any, BlockingConnection]], number: int
     ) -> list[BlockingConnection | BaseException]:
         # Few threads: the handshakes compete for this process's one interpreter lock anyway.
-        with ThreadPoolExecutor(min(number, 8), "open-connections") as threads:
-            made = [threads.submit(run_without_loop, start()) for _ in range(number)]
-        return [one.exception() or one.result() for one in made]
+        threads = DaemonThreads("open-connections")
+        shares = [len(range(first, number, 8)) for first in range(min(number, 8))]
+        opened = [threads.submit(partial(_outcomes, start, share)) for share in shares]
+        threads.close()
+        return [outcome for share in opened for outcome in share.result()]
+
+
+def _outcomes(start: Callable[[], Coroutine[Any, Any, T]], number: int) -> list[T | BaseException]:
+    """Return what comes of so many, one after the other."""
+    outcomes: list[T | BaseException] = []
+    for _ in range(number):
+        try:
+            outcomes.append(run_without_loop(start()))
+        except Exception as error:
+            outcomes.append(error)
+    return outcomes
 
 
 def _left(deadline: float) -> float:
@@ -142,6 +156,7 @@ def _left(deadline: float) -> float:
 def _resolved(host: str, port: int, deadline: float) -> list[Any]:
     """The host's addresses; in a thread, as the system's resolver knows no time limit."""
     found: list[Any] = []
+    resolved = threading.Event()
 
     def resolve() -> None:
         try:
@@ -149,9 +164,14 @@ def _resolved(host: str, port: int, deadline: float) -> list[Any]:
         except OSError as error:
             found.append(error)
 
-    thread = threading.Thread(target=resolve, name="resolve", daemon=True)
-    thread.start()
-    thread.join(_left(deadline))
+    def resolve_and_tell() -> None:
+        resolve()
+        resolved.set()
+
+    if start_daemon(resolve_and_tell, "resolve"):
+        resolved.wait(_left(deadline))
+    else:
+        resolve()
     if not found:
         raise TimeoutError(f"no address of {host} in time")
     if isinstance(found[0], OSError):

@@ -13,12 +13,14 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from .arguments import checked_class, duration, milliseconds
+from .daemon_threads import DaemonThreads
 from .event_loops import run_without_loop
 from .timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
 
@@ -27,7 +29,6 @@ T = TypeVar("T")
 _WINDOW = 1_000  # most recent calls that the percentile is of
 _ENOUGH = 100  # below this a percentile says nothing
 _RECOMPUTE_EVERY = 50
-_MOST_THREADS = 20_000  # two for each of the most calls at a moment
 
 
 @checked_class
@@ -157,11 +158,11 @@ class ThreadRace:
 
     def __init__(self) -> None:
         # For as many calls as there are: one that waits for a thread would look late.
-        self._threads = ThreadPoolExecutor(_MOST_THREADS, "hedging")
+        self._threads = DaemonThreads("hedging")
 
     def start(self, copy: Coroutine[Any, Any, T]) -> Any:
         """Begin a copy; its future."""
-        return self._threads.submit(run_without_loop, copy)
+        return self._threads.submit(partial(run_without_loop, copy))
 
     async def first(self, copies: Iterable[Any], seconds: float | None = None) -> None:
         """Wait until one is done."""
@@ -176,7 +177,7 @@ class ThreadRace:
 
     def close(self) -> None:
         """Begin nothing more."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
 
 class TaskRace:

@@ -23,6 +23,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 from urllib.parse import quote, urlsplit
 
@@ -30,6 +31,8 @@ from botocore.auth import SIGNED_HEADERS_BLACKLIST
 from botocore.credentials import Credentials
 from botocore.exceptions import CredentialRetrievalError
 from botocore.utils import normalize_url_path
+
+from .daemon_threads import start_daemon
 
 _sha256 = hashlib.sha256
 _hmac_digest = hmac.digest
@@ -221,9 +224,8 @@ class RenewedCredentials:
         self._take_held()
         if forked and hasattr(self._source, "_refresh_lock"):
             self._source._refresh_lock = threading.Lock()  # the parent's thread may have held it
-        threading.Thread(
-            target=_renew, args=(weakref.ref(self), self.wake), name="credentials", daemon=True
-        ).start()
+        if not start_daemon(partial(_renew, weakref.ref(self), self.wake), "credentials"):
+            self.look()
 
     def close(self) -> None:
         """End the thread, once the provider lets it."""

@@ -29,6 +29,7 @@ from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
 from .arguments import checked, checked_class, milliseconds
+from .daemon_threads import start_daemon
 from .errors import rule
 from .timing import CLIENT_PLAIN_HTTP, CLIENT_URL, ClientCounts
 
@@ -100,11 +101,9 @@ def find_client_zone(
     # A thread, because a socket's timeout counts anew for each byte that trickles in.
     answers: queue.SimpleQueue[ClientZone | None] = queue.SimpleQueue()
     deadline = time.monotonic() + seconds
-    threading.Thread(
-        target=lambda: answers.put(_ask(dict(environment), deadline)),
-        name="find-client-zone",
-        daemon=True,
-    ).start()
+    asks = start_daemon(lambda: answers.put(_ask(dict(environment), deadline)), "find-client-zone")
+    if not asks:
+        return None
     try:
         return answers.get(timeout=max(0.0, deadline - time.monotonic()))
     except queue.Empty:
