@@ -62,19 +62,49 @@ class AsyncRuntimeClient(ClientBase):
             print(answer["Body"])
     """
 
+    _pool: AsyncPool | None
+
     def _begin(self) -> None:
-        self._pool: AsyncPool | None = None
+        self._of_parent: AsyncPool | None = None
         self._race = TaskRace()
 
     async def __aenter__(self) -> AsyncRuntimeClient:
+        if not self._is_entered():
+            try:
+                await self._enter()
+            except BaseException:  # nobody leaves what was not entered
+                if not self._is_entered():
+                    self._credentials.close()
+                raise
+        return self
+
+    async def _enter(self) -> None:
         self._credentials.start()
         for pause in self._credentials.waits(time.monotonic() + _ENTER_SECONDS):
             await asyncio.sleep(pause)
         await asyncio.to_thread(self._find_route)
-        self._pool = AsyncPool(self.timing, self._sockets, self._tls, self._connections)
-        if self._opened_ahead:
-            await self.preconnect(self._opened_ahead)
-        return self
+        if self._is_entered():  # by another task meanwhile
+            return
+        if self._pool is not None:
+            self._pool.close()  # of an event loop before this one
+        self._pool = pool = AsyncPool(self.timing, self._sockets, self._tls, self._connections)
+        try:
+            if self._opened_ahead:
+                await self.preconnect(self._opened_ahead)
+        except BaseException:
+            pool.close()
+            raise
+
+    def _is_entered(self) -> bool:
+        return self._pool is not None and not self._pool.closed and self._pool.is_here()
+
+    def start_anew(self) -> None:
+        """In a forked child, which has to enter the client in an event loop of its own."""
+        super().start_anew()
+        if self._pool is not None:
+            self._pool.leave_to_parent()
+            self._of_parent = self._pool  # uvloop's transports would end with it, the parent's too
+            self._pool = None
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()

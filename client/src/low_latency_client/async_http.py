@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from .call_attempts import Attempts
@@ -20,6 +22,8 @@ _MOST_UNREAD = 1024 * 1024  # of a stream whose reader is slow; then the socket 
 class AsyncConnection(Connection, asyncio.Protocol):
     """The reader is fed as bytes come; a task that waits for them is woken."""
 
+    _pool: AsyncPool
+
     def __init__(self, pool: AsyncPool, origin: str) -> None:
         super().__init__(pool, origin)
         self._loop = pool.loop
@@ -30,6 +34,7 @@ class AsyncConnection(Connection, asyncio.Protocol):
         self._paused = False
         self._timer: asyncio.TimerHandle | None = None  # one per connection, not per request
         self._timer_due = NEVER
+        self._of_parent = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -83,9 +88,24 @@ class AsyncConnection(Connection, asyncio.Protocol):
 
     def abort(self) -> None:
         self.closed = True
-        self._transport.abort()
+        if self._of_parent:
+            return
+        if not self._loop.is_closed():
+            self._transport.abort()
+            return
+        # Nobody watches the socket any more. uvloop has closed it and knows no shutdown().
+        with suppress(OSError, TypeError, AttributeError):
+            self._transport.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        self._pool.lost(self)
 
     _interrupt = abort
+
+    def forsake(self) -> None:
+        self._pool.call_in_loop(self.give_back)
+
+    def leave_to_parent(self) -> None:
+        # Both processes' loops watch by one epoll: what a child takes out is lost to the parent.
+        self._of_parent = self.closed = True
 
     async def _send(self, data: bytes) -> bool:
         self._transport.write(data)
@@ -156,6 +176,7 @@ class AsyncPool(Pool[AsyncConnection]):
         super().__init__(timing, sockets, tls, None)
         self.loop = asyncio.get_running_loop()
         self._turns = asyncio.Semaphore(connections)
+        self._is_of_parent = False
 
     async def exchange(
         self, prepare: Prepare, body: bytes, attempts: Attempts, *, stream: bool = False
@@ -172,6 +193,33 @@ class AsyncPool(Pool[AsyncConnection]):
         except BaseException:
             self._turns.release()
             raise
+
+    def close(self) -> None:
+        """As of every pool; from outside of its loop, which then does it."""
+        self.closed = True
+        if self.is_here() or self.loop.is_closed():
+            super().close()
+        else:
+            self.call_in_loop(super().close)
+
+    def forsake(self) -> None:
+        """As of every pool."""
+        self.call_in_loop(super().forsake)
+
+    def is_here(self) -> bool:
+        """Whether the running event loop is the pool's."""
+        return self.loop is asyncio.get_running_loop()
+
+    def call_in_loop(self, call: Callable[[], None]) -> None:
+        """Have the event loop call, from any thread; not at all once the loop is closed."""
+        if not self._is_of_parent:
+            with suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(call)
+
+    def leave_to_parent(self) -> None:
+        """As of every pool; its event loop is the parent's as well."""
+        self._is_of_parent = self.closed = True
+        super().leave_to_parent()
 
     def give_back(self, connection: AsyncConnection) -> None:
         """As of every pool; the next one has its turn."""

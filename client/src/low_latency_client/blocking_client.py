@@ -8,8 +8,6 @@
 from __future__ import annotations
 
 import io
-import os
-import weakref
 from datetime import timedelta
 from typing import Any, Unpack
 
@@ -67,22 +65,20 @@ class RuntimeClient(ClientBase):
         print(answer["Body"].read())
     """
 
+    _pool: BlockingPool
+
     def _begin(self) -> None:
         self._credentials.start()
         self._find_route()
         self._race = ThreadRace()
         self._pool = BlockingPool(self.timing, self._sockets, self._tls, self._connections)
-        _clients.add(self)
         if self._opened_ahead:
             self.preconnect(self._opened_ahead)
 
     def start_anew(self) -> None:
         """In a forked child, where neither the parent's threads nor its connections are ours."""
+        super().start_anew()
         self._pool.leave_to_parent()
-        self._rules.start_anew()
-        for state in (self._hedging, self._generation_hedging):
-            if state is not None:
-                state.start_anew()
         self._race = ThreadRace()
 
     def __enter__(self) -> RuntimeClient:
@@ -254,15 +250,3 @@ class RuntimeClient(ClientBase):
     def _open_pool(self) -> BlockingPool:
         self._pool.check_open()
         return self._pool
-
-
-_clients: weakref.WeakSet[RuntimeClient] = weakref.WeakSet()  # of this process
-
-
-def _start_all_anew() -> None:
-    for client in list(_clients):
-        client.start_anew()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_start_all_anew)

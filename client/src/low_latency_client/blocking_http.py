@@ -50,9 +50,12 @@ class BlockingConnection(Connection):
         self._pool.lost(self)
         self._socket.close()
 
-    def close_here(self) -> None:
-        """Close this process's copy, without a word to the peer."""
-        self._socket.close()
+    def leave_to_parent(self) -> None:
+        self.closed = True
+        self._socket.close()  # this process's copy, without a word to the peer
+
+    def forsake(self) -> None:
+        self.abort()
 
     async def _send(self, data: bytes) -> bool:
         try:
@@ -91,15 +94,6 @@ class BlockingPool(Pool[BlockingConnection]):
     """Safe across threads."""
 
     owner = "RuntimeClient"
-
-    def leave_to_parent(self) -> None:
-        """In a forked child: open connections anew; those of the parent stay the parent's.
-
-        Two processes on one connection would read each other's answers.
-        """
-        for connection in self._all:
-            connection.close_here()
-        self._start()
 
     @staticmethod
     async def sleep(seconds: float) -> None:
@@ -163,12 +157,10 @@ def _resolved(host: str, port: int, deadline: float) -> list[Any]:
             found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except OSError as error:
             found.append(error)
+        finally:
+            resolved.set()
 
-    def resolve_and_tell() -> None:
-        resolve()
-        resolved.set()
-
-    if start_daemon(resolve_and_tell, "resolve"):
+    if start_daemon(resolve, "resolve"):
         resolved.wait(_left(deadline))
     else:
         resolve()

@@ -10,6 +10,7 @@ import logging
 import os
 import ssl
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -136,6 +137,7 @@ class ClientBase:
     """
 
     _race: ThreadRace | TaskRace
+    _pool: Pool[Any] | None = None
 
     def __init__(
         self,
@@ -229,6 +231,7 @@ class ClientBase:
             # Read now: a bundle that is missing is an error here, not of the first call.
             self._tls = tls_context(os.fspath(authorities))
         self._begin()
+        _clients.add(self)
 
     def __init_subclass__(cls) -> None:
         """Have the constructor checked, and its errors and help in the name of the class."""
@@ -240,6 +243,18 @@ class ClientBase:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._regional!r})"
+
+    def start_anew(self) -> None:
+        """In a forked child, where neither the parent's threads nor its connections are ours."""
+        self._rules.start_anew()
+        for state in (self._hedging, self._generation_hedging):
+            if state is not None:
+                state.start_anew()
+
+    def __del__(self) -> None:
+        pool = self._pool
+        if pool is not None:
+            pool.forsake()
 
     def _begin(self) -> None:
         """Called last by the constructor, for what only one kind of client needs."""
@@ -400,7 +415,7 @@ class ClientBase:
                 regional_connections = 1
         opened += await pool.open(self._regional, regional_connections)
         self.counts.add("connections_opened", opened)
-        if not opened:
+        if connections and not opened:
             _log.warning("no connection to %s could be opened", self._regional)
         return opened
 
@@ -438,3 +453,15 @@ class ClientBase:
             return None
         self._check_proxy(url, "zonal_urls")
         return ZonalRoute(url, self._regional, self.counts)
+
+
+_clients: weakref.WeakSet[ClientBase] = weakref.WeakSet()  # of this process
+
+
+def _start_all_anew() -> None:
+    for client in list(_clients):
+        client.start_anew()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_start_all_anew)

@@ -342,6 +342,14 @@ class Connection(ABC):
     def abort(self) -> None:
         """Close at once; once more does nothing."""
 
+    @abstractmethod
+    def forsake(self) -> None:
+        """End an exchange that nobody reads any more; for the garbage collector, in any thread."""
+
+    @abstractmethod
+    def leave_to_parent(self) -> None:
+        """In a forked child: have nothing more to do with it, and say nothing to the peer."""
+
 
 class Pool(ABC, Generic[C]):
     """Kept connections by origin. More than ``most`` can be in use, but are not kept."""
@@ -402,11 +410,14 @@ class Pool(ABC, Generic[C]):
 
     async def open(self, origin: str, number: int) -> int:
         """Open connections ahead; returns how many are open. Failures are not raised."""
-        made = await self._together(partial(self._connect, origin, self._ahead_seconds), number)
-        good = [one for one in made if not isinstance(one, BaseException)]
-        for connection in good:
-            self._kept.put(origin, connection, time.monotonic())
-        return len(good)
+        outcomes = await self._together(partial(self._open_one, origin), number)
+        return sum(1 for outcome in outcomes if not isinstance(outcome, BaseException))
+
+    async def _open_one(self, origin: str) -> C:
+        """A connection that is kept, also when the others are not waited for."""
+        connection = await self._connect(origin, self._ahead_seconds)
+        self._kept.put(origin, connection, time.monotonic())
+        return connection
 
     def peer(self, address: Any) -> Peer:
         """What is known of a connection's other end."""
@@ -434,6 +445,19 @@ class Pool(ABC, Generic[C]):
         self._kept.close()
         for connection in list(self._all):
             connection.interrupt()
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: open connections anew; those of the parent stay the parent's.
+
+        Two processes on one connection would read each other's answers.
+        """
+        for connection in self._all:
+            connection.leave_to_parent()
+        self._start()
+
+    def forsake(self) -> None:
+        """Keep no connection more; those in use serve to their end. For the garbage collector."""
+        self._kept.close()
 
     async def _take(self, origin: str, attempts: Attempts) -> C | None:
         """A kept connection that the peer has not ended; ``None`` for a new one."""

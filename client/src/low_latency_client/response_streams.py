@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Protocol, Self, TypeVar
@@ -72,6 +73,14 @@ class _Answer:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.give_back()
+
+    def __del__(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.forsake()
+            warnings.warn(
+                f"unclosed {type(self).__name__}", ResourceWarning, stacklevel=2, source=self
+            )
 
 
 class EventStream(_Answer):

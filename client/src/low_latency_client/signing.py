@@ -216,8 +216,12 @@ class RenewedCredentials:
 
     def start(self) -> None:
         """Begin to renew, in this process."""
-        self.close()
-        forked, self._process = self._process not in (0, os.getpid()), os.getpid()
+        forked = self._process not in (0, os.getpid())
+        self._process = os.getpid()
+        if forked:
+            self.wake = threading.Event()  # the parent's thread may have held the lock of the other
+        else:
+            self.close()
         if type(self._source) is Credentials:
             self.look()
             return
