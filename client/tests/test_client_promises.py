@@ -133,48 +133,69 @@ def test_a_proxy_is_refused_in_words(
     assert "secret" not in str(raised.value)
 
 
-_WITHOUT_ASSERTIONS = """
-import sys
-from datetime import timedelta
-from pathlib import Path
+_REFUSALS = """
+import asyncio, sys
 import boto3
-from low_latency_client.async_client import AsyncRuntimeClient
-from low_latency_client.blocking_client import RuntimeClient
-from low_latency_client.boto3_client import runtime_client
-from low_latency_client import ConfigurationError
+from low_latency_client import (
+    AsyncRuntimeClient, ConfigurationError, Hedging, RuntimeClient, runtime_client)
 
-assert False, "python -O leaves assertions out"
-late = {"keepalive": timedelta(seconds=900)}
-missing = {"ca_bundle": Path(sys.argv[1])}
-makers = {"threads": RuntimeClient, "asyncio": AsyncRuntimeClient, "boto3": runtime_client}
 session = boto3.Session("AKID", "secret", region_name="us-east-1")
-for kind, make in makers.items():
-    for arguments in [late] if kind == "boto3" else [late, missing]:
-        try:
-            make(latency_target=timedelta(seconds=1), session=session, **arguments)
-        except ConfigurationError as error:
-            print(kind, error.code)
-        except FileNotFoundError:
-            print(kind, "no bundle")
+good = {"latency_target": "1s", "session": session}
+both = [
+    {"keepalive": "900s"}, {"latency_target": "0s"}, {"connect_timeout": "1h"}, {"retries": 9},
+    {"retries": True}, {"read_timeout": "soon"}, {"region": "Frankfurt"}, {"latency": "1s"},
+]
+ours = [
+    {"ca_bundle": sys.argv[1]}, {"concurrency": 0}, {"preconnect": -1}, {"url": "http://10.0.0.1"},
+    {"url": "https://h/path"}, {"zone": "use1-az1"}, {"zonal_urls": {"use1-az1": "ftp://h"}},
+    {"hedging": True}, {"url": "https://runtime.sagemaker.eu-west-1.amazonaws.com"},
+]
+
+def said(make, *arguments, **options):
+    try:
+        make(*arguments, **options)
+    except Exception as error:
+        return getattr(error, "code", type(error).__name__)
+    return "accepted"
+
+for make in (RuntimeClient, AsyncRuntimeClient, runtime_client):
+    wrong = both if make is runtime_client else both + ours
+    print(make.__name__, *(said(make, **{**good, **options}) for options in wrong))
+print(*(said(Hedging, **options) for options in
+        ({"budget": 2}, {"percentile": 1}, {"delay": "0s"}, {"delay": 1})))
+client = RuntimeClient(**good, url="http://127.0.0.1:1", preconnect=0, retries=0)
+call = {"EndpointName": "e", "Body": b"{}"}
+calls = [{}, {"EndpointName": "e", "Body": 1}, {**call, "Accept": "a\\n"}, {**call, "Idempotent": 1}]
+print(*(said(client.invoke_endpoint, **parameters) for parameters in [*calls, call]))
+print(*(said(client.stream, **call, **options) for options in
+        ({"gap_timeout": "0s"}, {"hedge_generations": True}, {"SessionId": "NEW_SESSION"})))
+client.close()
+print(said(client.invoke_endpoint, **call))
+print(said(asyncio.run, AsyncRuntimeClient(**good).invoke_endpoint(**call)))
 """
 
 
-def test_the_checks_are_there_without_assertions(tmp_path: Path) -> None:
-    """``python -O`` leaves ``assert`` out, and all that stands in it."""
+def refusals(*flags: str, missing: Path) -> list[str]:
+    """What a process says of each mistake."""
     done = subprocess.run(
-        [sys.executable, "-O", "-c", _WITHOUT_ASSERTIONS, str(tmp_path / "missing.pem")],
+        [sys.executable, *flags, "-c", _REFUSALS, str(missing)],
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [
-        "threads LLC103",
-        "threads no bundle",
-        "asyncio LLC103",
-        "asyncio no bundle",
-        "boto3 LLC103",
-    ]
+    return done.stdout.splitlines()
+
+
+def test_all_is_refused_without_assertions_and_docstrings_too(tmp_path: Path) -> None:
+    """``python -O`` leaves ``assert`` out, and ``-OO`` docstrings too."""
+    missing = tmp_path / "missing.pem"
+    usual = refusals(missing=missing)
+    assert len(usual) == 8
+    assert "accepted" not in " ".join(usual)
+    assert usual[0].startswith("RuntimeClient LLC103 ")
+    assert refusals("-O", missing=missing) == usual
+    assert refusals("-OO", missing=missing) == usual
 
 
 @pytest.mark.parametrize("names", [(), ("localhost",), ("other.example.com",)])
