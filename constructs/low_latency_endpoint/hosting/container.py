@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -287,8 +287,7 @@ def container_on(
             got=f"{hub.model} without an instance type", allowed="instance_type", where=where
         )
     served = _served_on(hub, instance_types, volume_gib, where)
-    assert served.serving is not None
-    serving = served.serving.container
+    serving = cast(HubServing, served.serving).container
     return replace(
         container,
         hugging_face=served,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from aws_cdk import Duration, Resource, Size
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -547,8 +547,7 @@ class InferenceComponent(Resource):
             endpoint.configuration, EndpointConfiguration
         ):
             return
-        hosting = endpoint.configuration.variant(variant.name)
-        assert hosting is not None
+        hosting = cast(ProductionVariant, endpoint.configuration.variant(variant.name))
         for instance_type in variant.instance_types:
             check_images(
                 self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_lambda as lambda_
@@ -215,8 +215,7 @@ def staged_for(
         return StagedModel(
             function, name, pinned=pinned, bucket=bucket, token=token, hub_endpoint=hub_endpoint
         )
-    assert isinstance(staged, StagedModel)
-    return staged
+    return cast(StagedModel, staged)
 
 
 def _checked(endpoint: str, where: str) -> str:
@@ -237,8 +236,7 @@ def _bucket_of_stack(scope: Construct, removal_policy: RemovalPolicy) -> s3.IBuc
     stack = stack_of(scope)
     bucket = stack.node.try_find_child(_BUCKET)
     if bucket is not None:
-        assert isinstance(bucket, s3.Bucket)
-        return bucket
+        return cast(s3.Bucket, bucket)
     return private_bucket(
         stack,
         _BUCKET,

@@ -53,7 +53,8 @@ class ListKind(Kind):
     """A list of values of one kind; in Python the class may be a tuple."""
 
     def __init__(self, item: Kind, *, of: Any = Sequence, example: Any = None) -> None:
-        assert issubclass(of, Collection), "looking at an iterator's items would use it up"
+        if not issubclass(of, Collection):  # looking at an iterator's items would use it up
+            raise TypeError(f"{of.__name__} is no collection")
         self.item = item
         self.of = of
         self.example = example

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..errors import ConfigurationError, ErrorRule, did_you_mean, rule
 from ..errors.findings import Finding, Place, breaches, finding, shown
@@ -190,10 +190,10 @@ class NumberKind(Kind):
         self.example = example if isinstance(example, (int, float)) else None
 
     def read(self, value: Any, place: Place, reading: FileReading) -> Any:
-        assert self.limit is not None, "a number of a settings file has a limit"
-        if isinstance(self.limit, Range) and not isinstance(value, (int, float)):
-            return self._not_a_number(self.limit, value, place, reading)
-        if not reading.holds(place, self.limit.check, value):
+        limit = cast(Limit, self.limit)  # a number of a settings file has one
+        if isinstance(limit, Range) and not isinstance(value, (int, float)):
+            return self._not_a_number(limit, value, place, reading)
+        if not reading.holds(place, limit.check, value):
             return WRONG
         if self.whole and isinstance(value, float) and abs(value) > _LARGEST_EXACT:
             allowed = "a whole number without an exponent"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from ..errors.findings import Finding, Place, breaches, finding
 from ..errors.frozen import dataclass
@@ -73,8 +73,8 @@ class WarmUpPayload(Options):
         if self.file is None:
             return _known("a body", self._text).encode()
         limit = rules.PAYLOAD_BYTES
-        assert limit.maximum is not None
-        return bytes_of(self.file, rules.PAYLOAD_READABLE, int(limit.maximum), limit.rule)
+        most = int(cast(float, limit.maximum))
+        return bytes_of(self.file, rules.PAYLOAD_READABLE, most, limit.rule)
 
     @property
     def size(self) -> int | None:

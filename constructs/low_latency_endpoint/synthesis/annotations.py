@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk
 import jsii
@@ -36,8 +36,8 @@ def acknowledge_in_template(construct: IConstruct, reasons: Mapping[str, str]) -
     reason, of which Guard's metadata has no room; once for each resource."""
     # https://www.checkov.io/2.Basics/Suppressing%20and%20Skipping%20Policies.html and
     # https://github.com/aws-cloudformation/aws-guard-rules-registry/blob/main/docs/Using-Guard-Rules-Registry.md
-    resource = construct if isinstance(construct, CfnResource) else construct.node.default_child
-    assert isinstance(resource, CfnResource)
+    is_resource = isinstance(construct, CfnResource)
+    resource = cast(CfnResource, construct if is_resource else construct.node.default_child)
     of_checkov = [finding for finding in reasons if finding.startswith("CKV_")]
     if of_checkov:
         skips = [{"id": finding, "comment": reasons[finding]} for finding in of_checkov]

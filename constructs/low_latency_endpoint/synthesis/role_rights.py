@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from posixpath import commonpath
-from typing import Any
+from typing import Any, cast
 
 import jsii
 from aws_cdk import Aws, CfnResource, Fn, Reference, Stack, Tokenization
@@ -85,8 +85,7 @@ class RoleRights:
         check_home(scope, role.role_arn)
         holder_id = digest(stack, role.role_arn)
         holder = of_stack.node.try_find_child(holder_id) or _Given(of_stack, holder_id, role)
-        assert isinstance(holder, _Given)
-        return holder.rights
+        return cast(_Given, holder).rights
 
     def allow(
         self,
@@ -138,8 +137,7 @@ class _LeftOut:
 
     def note(self, policy: iam.Policy, statements: Sequence[Mapping[str, Any]]) -> None:
         """Note what a policy says, if the role did not take it."""
-        resource = policy.node.default_child
-        assert isinstance(resource, iam.CfnPolicy)
+        resource = cast(iam.CfnPolicy, policy.node.default_child)
         if stack_of(self._holder).resolve(resource.roles):
             return
         if not self._actions:
@@ -226,8 +224,7 @@ class RightsBefore(Construct):
         """That of the scope's stack and the role, made where there is none."""
         holder = RoleRights.given(scope, role).scope
         rights = holder.node.try_find_child(_RIGHTS_BEFORE) or cls(holder, role)
-        assert isinstance(rights, RightsBefore)
-        return rights
+        return cast(RightsBefore, rights)
 
 
 class _Attached(Dependable):
