@@ -294,6 +294,7 @@ def test_the_thread_ends_with_a_client_that_nobody_closed() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="only where processes fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of Python 3.12 and newer
 def test_a_forked_child_renews_for_itself_though_the_parents_thread_hung() -> None:
     provider = Provider()
     made = RenewedCredentials(provider.credentials())
