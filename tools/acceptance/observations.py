@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network, ip_address
-from typing import Any
+from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -76,8 +76,7 @@ def usable(world: World, name: str) -> Document | None:
 
 def told(world: World, suffix: str) -> Document:
     """The stack's one output."""
-    found = find_stack(world, stack_name(suffix))
-    assert found is not None
+    found = cast(Document, find_stack(world, stack_name(suffix)))
     (value,) = [o["OutputValue"] for o in found["Outputs"] if o["OutputKey"] == "Told"]
     return dict(json.loads(value))
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from low_latency_endpoint.operate.preflight import run_preflight
 from low_latency_endpoint.operate.verify import run_verification
@@ -291,8 +291,7 @@ def _traffic(run: Run) -> Document:
 
 def _by_fleet(run: Run) -> Document:
     """Return the invocations of all instances, and those of the fleet in service."""
-    found = observations.serving(run.world, run.name)
-    assert found is not None
+    found = cast(Document, observations.serving(run.world, run.name))
     return observations.invocations(run.world, run.name, found["configuration"])
 
 

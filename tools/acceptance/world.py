@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol, cast
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -115,8 +115,8 @@ class CdkCli:
             text=True,
             errors="replace",
         ) as process:
-            assert process.stdout is not None
-            tail = deque((line.rstrip() for line in process.stdout), maxlen=15)
+            output = cast(IO[str], process.stdout)
+            tail = deque((line.rstrip() for line in output), maxlen=15)
         return "\n".join(tail) if process.returncode else ""
 
 

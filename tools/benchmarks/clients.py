@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import boto3
 from botocore.httpsession import get_cert_path
@@ -206,8 +206,7 @@ def running_server(folder: Path, *module: str) -> Iterator[None]:
         (folder / "bundle.pem").write_bytes(real + b"\n" + (folder / "ca.pem").read_bytes())
         yield
     finally:
-        assert server.stdin is not None
-        server.stdin.close()
+        cast(IO[bytes], server.stdin).close()
         server.wait(10)
 
 

@@ -119,7 +119,8 @@ def _print_all(file: Path) -> None:
                 **{**dataclasses.asdict(PlanOptions(settings=[str(file)], verbose=True)), **form}
             )
             out.flush()
-            assert out.buffer.getvalue(), "an empty plan"
+            if not out.buffer.getvalue():
+                raise AssertionError("an empty plan")
 
 
 def _lines_fault(text: str, error: SettingsError) -> str:
@@ -221,7 +222,8 @@ def _refuse_unknown_names(names: list[str], settings: Settings) -> None:
             for key in settings.endpoints
         )
     ]
-    assert not unknown, f"parts that the plan does not know: {unknown}"
+    if unknown:
+        raise AssertionError(f"parts that the plan does not know: {unknown}")
 
 
 def _refuse_violations(report: Path) -> None:
@@ -233,4 +235,5 @@ def _refuse_violations(report: Path) -> None:
             for violation in plugin["violations"]
             if violation["severity"] == "error"
         ]
-        assert not found, "; ".join(found)
+        if found:
+            raise AssertionError("; ".join(found))

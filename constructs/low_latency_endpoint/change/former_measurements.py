@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ..options.option import changed
+from ..options.throughput import MeasuredThroughput
 from ..options.variant import PlannedPool, planned_for
 from ..settings.endpoint import EndpointSettings, FurtherSettings, further_variants
 from ..settings.stack import Settings
@@ -117,13 +118,13 @@ def _pool(pool: PlannedPool, former: dict[str, float]) -> PlannedPool:
 
 def _results(endpoint: EndpointSettings) -> dict[str, float]:
     """What one instance of each type holds; of the first variant where others have its type."""
-    assert endpoint.throughput is not None
+    throughput = cast(MeasuredThroughput, endpoint.throughput)
     further = {
         variant.settings.instance_type: variant.settings.tps_per_instance
         for variant in further_variants(endpoint)
     }
     found = {name: tps for name, tps in further.items() if name is not None and tps is not None}
-    first = {endpoint.instance_type: endpoint.throughput.tps_per_instance}
+    first = {endpoint.instance_type: throughput.tps_per_instance}
     return found | _of_pools(endpoint.instance_pools) | first
 
 

@@ -13,7 +13,7 @@ from dataclasses import field
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from ..errors import ConfigurationError, rule
 from ..errors.frozen import dataclass
@@ -189,9 +189,9 @@ class Repository:
         """
         arguments = ("ls-tree", "-r", "-z", "--full-tree", commit)
         with self.started(*arguments, stderr=subprocess.DEVNULL) as git:
-            assert git.stdout
+            listing = cast(IO[bytes], git.stdout)
             rest = b""
-            while part := git.stdout.read(_PART):
+            while part := listing.read(_PART):
                 *lines, rest = (rest + part).split(b"\0")
                 for line in [*lines, rest]:
                     if len(line.partition(b"\t")[2]) > _MOST_IN_PATH:
@@ -381,10 +381,10 @@ class CommitFiles:
             names.seek(0)
             arguments = ("cat-file", "--batch", "--buffer")
             with self.repository.started(*arguments, stdin=names, stderr=subprocess.DEVNULL) as git:
-                assert git.stdout
+                contents = cast(IO[bytes], git.stdout)
                 left = _MOST_BYTES - sum(self.written.values())
                 for path in paths:
-                    self._write_one(path, git.stdout, left)
+                    self._write_one(path, contents, left)
                     left -= self.written[path]
 
     def _check_attributes(self, paths: list[str]) -> None:

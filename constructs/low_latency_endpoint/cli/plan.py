@@ -189,8 +189,8 @@ def plan(options: PlanOptions) -> None:
     """
     with _exit_codes(options):
         names = options.settings or [str(ENDPOINT_YAML)]
-        if options.of_revision:
-            _review(names, options)
+        if options.against is not None and options.of_revision:
+            _review(names, options, options.against)
             return
         if len(names) > 1:
             raise typer.BadParameter("several settings files need --against REVISION")
@@ -223,7 +223,7 @@ def _plan(path: Path, options: PlanOptions) -> None:
         _say_first(adopted, options)
     different = failed = False
     if options.against is not None:
-        comparison, failed = _compared(path, settings, options)
+        comparison, failed = _compared(path, settings, options, options.against)
         different, warned = bool(comparison.differences), bool(comparison.warnings["gained"])
     else:
         warned = _show(path, settings, adopted, options)
@@ -341,20 +341,21 @@ def _stack_parts(settings: Settings, day: Shape | None, *, cost: bool) -> Iterat
             yield along_line(settings, found, day)
 
 
-def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[SettingsComparison, bool]:
+def _compared(
+    path: Path, after: Settings, options: PlanOptions, against: str
+) -> tuple[SettingsComparison, bool]:
     """Print what deploying settings over another file does; whether that fails the command."""
     from ..change.comparison import review
     from ..change.file_review import FileReview
     from ..change.verdict import breaches
     from .plan_changes import compared
 
-    assert options.against is not None
-    former = Path(options.against)
+    former = Path(against)
     contexts = _context(former), _context(path)
     comparison = review(_loaded(former, options), after, contexts)
     if options.endpoint is not None:
         comparison = comparison.of(options.endpoint)
-    names = options.against, str(path)
+    names = against, str(path)
     limits = options.limits
     findings = breaches([FileReview.of(names[1], comparison)], limits)
     if options.json:
@@ -375,7 +376,7 @@ def _context(path: Path) -> AppContext:
     return context_beside(whole, whole.parent, lambda path: True)
 
 
-def _review(names: list[str], options: PlanOptions) -> None:
+def _review(names: list[str], options: PlanOptions, against: str) -> None:
     """Print what settings files do to what a revision of Git has."""
     from glob import escape
 
@@ -384,13 +385,12 @@ def _review(names: list[str], options: PlanOptions) -> None:
     from ..change.verdict import breaches
     from .plan_changes import reviewed
 
-    assert options.against is not None
     for name in names:
         if any("**" in part and part != "**" for part in Path(name).parts):
             raise typer.BadParameter(f"{name!r}: ** means any folders, and stands alone: **/x.yaml")
     limits = options.limits
     repository = Repository.around(Path.cwd())
-    base, head = repository.commits(options.against)
+    base, head = repository.commits(against)
     here = Path.cwd().resolve().relative_to(repository.root)
     with ExitStack() as folders:  # files are read when they are asked for
         before = folders.enter_context(repository.files_of(base))
@@ -404,7 +404,7 @@ def _review(names: list[str], options: PlanOptions) -> None:
         if not reviews:
             raise typer.BadParameter(f"no settings file is called {', '.join(names)}")
         findings = breaches(reviews, limits)
-        named = options.against.partition("..")[0] or "HEAD"
+        named = against.partition("..")[0] or "HEAD"
         against = base[:10] if base.startswith(named) else f"{named} at {base[:10]}"
         if options.json:
             files = [file_review.to_dict() for file_review in reviews]

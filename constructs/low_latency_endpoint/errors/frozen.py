@@ -15,7 +15,8 @@ else:
 
     def dataclass(*, frozen, kw_only=False):
         """A frozen dataclass; its fields are set once, by its constructor."""
-        assert frozen
+        if not frozen:
+            raise TypeError("these dataclasses are frozen")
 
         def made(cls):
             for name in ("__setattr__", "__delattr__", "__eq__", "__hash__", "__repr__"):

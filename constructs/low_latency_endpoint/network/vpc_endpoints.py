@@ -108,32 +108,31 @@ class LinkPolicy:
         self._guests = guests.statements()
         self._served: list[str] = []
         self._former = FormerNames(link, "FormerlyServed", kinds=[_SERVED]) if narrow else None
-        if narrow:
-            self._limit_to([arn("sagemaker", "endpoint/*")])
+        if self._former is not None:
+            self._limit_to(self._former, [arn("sagemaker", "endpoint/*")])
         else:
             resource.policy_document = _account_policy(self._guests)
 
     def serve(self, endpoint_name: str, components: Sequence[str]) -> None:
         if self._former is None:
             return
-        self._add(endpoint_arn(self._link, endpoint_name))
+        self._add(self._former, endpoint_arn(self._link, endpoint_name))
         for name in components:
-            self._add(arn("sagemaker", f"inference-component/{name}"))
+            self._add(self._former, arn("sagemaker", f"inference-component/{name}"))
 
-    def _add(self, served: str) -> None:
+    def _add(self, former: FormerNames, served: str) -> None:
         if served not in self._served:
             self._served.append(served)
-            self._limit_to(self._served)
+            self._limit_to(former, self._served)
 
-    def _limit_to(self, resources: Sequence[str]) -> None:
-        assert self._former is not None
+    def _limit_to(self, former: FormerNames, resources: Sequence[str]) -> None:
         policy = _policy(
             self._actions,
-            [resources, self._former.names[_SERVED]],
+            [resources, former.names[_SERVED]],
             openai=self._openai,
             more=self._guests,
         )
-        self._former.now({_SERVED: resources})
+        former.now({_SERVED: resources})
         self._resource.policy_document = policy
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ..errors import AWS_DOCS
 from ..options.scaling import ScalingSchedule
-from ..options.throughput import counted_instances
+from ..options.throughput import HeldTps, MeasuredThroughput, counted_instances
 from .daily_peaks import DailyPeak, lead_minutes
 from .decisions import Decision
 from .instance_load import cache_limit, load_of_instance
@@ -68,10 +68,8 @@ def explain_scaling(plan: Plan) -> Iterator[Decision[Any]]:
 
 def _peak_range(plan: Plan, number: int, peak: DailyPeak) -> Decision[Any]:
     """Another peak: the range that it asks for."""
-    held = plan.held_tps
-    usual = plan.request.throughput
-    assert held is not None
-    assert usual is not None
+    held = cast(HeldTps, plan.held_tps)
+    usual = cast(MeasuredThroughput, plan.request.throughput)
     rises = {}
     if peak.peak.tps <= usual.peak_tps:
         fewest = fewest_for_rises(peak.measured, plan.request.rise_seconds, held)

@@ -390,25 +390,24 @@ class StackCost:
 
     def along(self, fleets: Mapping[str, FleetAlong | None]) -> CostAlong | None:
         """What it costs along a day that repeats; ``None`` when a price or a fleet is missing."""
-        parts: list[float | None] = []
+        parts: list[float] = []
         for key, endpoint in self.endpoints.items():
             fleet = fleets[key]
             usd = None if fleet is None else endpoint.usd_of(fleet.mean)
             if usd is None or fleet is None:
                 return None
             parts.append(usd + endpoint.data_usd((fleet.tps or 0.0) * 3600))
-        hour = self._with_items(parts)
-        assert hour is not None
+        hour = self._sum_with_items(parts)
         rates = [fleet.tps for fleet in fleets.values() if fleet]
         known = [rate for rate in rates if rate is not None]
         return CostAlong(hour, sum(known) * 3600 if len(known) == len(rates) else None)
 
     def _with_items(self, parts: list[float | None]) -> float | None:
-        if None in parts:
-            return None
-        return rounded(
-            sum(part or 0.0 for part in parts) + sum(item.usd or 0.0 for item in self.items)
-        )
+        known = [part for part in parts if part is not None]
+        return None if len(known) < len(parts) else self._sum_with_items(known)
+
+    def _sum_with_items(self, parts: list[float]) -> float:
+        return rounded(sum(parts) + sum(item.usd or 0.0 for item in self.items))
 
     def to_dict(self) -> dict[str, Any]:
         """The costs as JSON-safe data, keys always in the same order."""

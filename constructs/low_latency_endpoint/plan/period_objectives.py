@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ..facts.rules import LONGEST_OBJECTIVE_PERIOD_SECONDS, OBJECTIVE, has_objectives
 from ..facts.zones import region_of_zone
@@ -109,8 +109,7 @@ def _too_few(
     plan: Plan, objective: PlannedObjective, words: str, tps: float, of_day: Fraction
 ) -> PlanWarning:
     """That the requests of a period decide an objective by chance, and what ends that."""
-    sample = _Sample.of(objective.statistic, objective.seconds, tps)
-    assert sample is not None
+    sample = cast(_Sample, _Sample.of(objective.statistic, objective.seconds, tps))
     missed = sample.missed(float(sample.beyond))
     allowed = float(1 - stated(objective.share))
     lets = f"the objective lets {_percent(allowed)}"
@@ -176,7 +175,6 @@ class _Sample(NamedTuple):
 def _advice(plan: Plan, objective: PlannedObjective, beyond: Fraction, tps: float) -> str:
     """What ends the warning, each by itself."""
     request = plan.request
-    assert request.peak_tps is not None
     options = request.alarm_window
     remedies = []
     derived = _seconds_without_period(request, objective.statistic)

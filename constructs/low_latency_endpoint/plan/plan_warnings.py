@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import cast
 
 from ..facts.deployments import takes_guardrails
 from ..options.throughput import (
@@ -217,8 +218,7 @@ def _target_without_reserve(plan: Plan, measured: MeasuredThroughput, held: Held
     if target is None:
         name = "concurrency_target"
         target = scaling.concurrency_target
-    assert target is not None
-    safe = math.floor(100 * stated(target) * stated(HELD_SHARE) / held.used)
+    safe = math.floor(100 * stated(cast(float, target)) * stated(HELD_SHARE) / held.used)
     return f"{text}. Lower scaling.{name} to {readable(safe / 100, 10)}" if safe else text
 
 
@@ -333,8 +333,7 @@ def _unknown_jumps(plan: Plan) -> Iterator[PlanWarning]:
     if not below:
         return
     worst = min(below, key=lambda standing: standing.fleet.minimum)
-    measured = worst.measured
-    assert measured is not None
+    measured = cast(MeasuredThroughput, worst.measured)
     enough = instances_for(measured.peak_tps, worst.limit_tps, HELD_SHARE)
     yield PlanWarning(
         "jumps-unknown",

@@ -40,10 +40,11 @@ def contradicted_rises(plan: Plan, shape: Shape, peak_tps: float) -> str:
         return ""
     measured = plan.request.throughput
     rise = largest_rise(shape, peak_tps)
-    if rise is None or measured is None or plan.scaling is None or not measured.states_rises:
-        return ""
     held = plan.held_tps
-    assert held is not None
+    if rise is None or measured is None or held is None:
+        return ""
+    if plan.scaling is None or not measured.states_rises:
+        return ""
     lag = plan.request.rise_seconds
     fastest = min(rise.tps_per_minute, HIGHEST_RATE)
     recorded = replace(measured, from_tps=None, rise_tps_per_minute=fastest)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from heapq import merge
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ..errors import AWS_DOCS
 from ..facts.limits import GUIDE
@@ -19,6 +19,7 @@ from ..options.throughput import (
     FEWEST_INSTANCES,
     HELD_SHARE,
     HeldTps,
+    MeasuredThroughput,
     counted_instances,
     instances_with_a_zone_lost,
     stated,
@@ -210,9 +211,7 @@ def _maxima_to_raise(plan: Plan, held_tps: HeldTps) -> str:
 
 def _needed_with(standing: FleetUnderLoad, held_tps: HeldTps) -> int:
     """Instances that the peak of a range needs with another load of an instance."""
-    needed = needed_at_peak(standing.measured, held_tps)
-    assert needed is not None
-    return needed
+    return cast(int, needed_at_peak(standing.measured, held_tps))
 
 
 def left_by_zone_outage(plan: Plan) -> Decision[int]:
@@ -295,11 +294,11 @@ def _derived_minimum(plan: Plan, standing: FleetUnderLoad, held_tps: HeldTps) ->
     stated_minimum = plan.request.instances.min
     if plan.request.scaling.schedule or (stated_minimum is not None and not standing.name):
         return standing.fleet.minimum
-    assert standing.measured is not None
+    measured = cast(MeasuredThroughput, standing.measured)
     lowest = stated_minimum or max(standing.zones, FEWEST_INSTANCES)
-    rises = fewest_for_rises(standing.measured, plan.request.rise_seconds, held_tps)
+    rises = fewest_for_rises(measured, plan.request.rise_seconds, held_tps)
     usual = plan.request.throughput
-    if usual is not None and standing.measured.peak_tps > usual.peak_tps:  # there before its jump
+    if usual is not None and measured.peak_tps > usual.peak_tps:  # there before its jump
         rises = max(rises, _needed_with(standing, held_tps))
     return max(lowest, rises)
 
@@ -310,8 +309,7 @@ def _is_safe(outage: FleetWithoutZone | None) -> bool:
 
 def _enough_at_peak(standing: FleetUnderLoad) -> int:
     """The fewest instances of which a zone outage leaves enough for the peak."""
-    measured = standing.measured
-    assert measured is not None
+    measured = cast(MeasuredThroughput, standing.measured)
     return instances_with_a_zone_lost(measured.peak_tps, standing.limit_tps, standing.zones)
 
 

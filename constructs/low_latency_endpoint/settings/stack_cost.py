@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 from ..errors.frozen import dataclass
 from ..facts.canary_metrics import CANARY_MIB, PUBLISHED, RUNS_PER_HOUR, alarm_metrics
@@ -23,7 +24,7 @@ from ..plan.recorded_rise import contradicted_rises
 from ..plan.scaling_pace import FleetAlong, fleet_along
 from ..plan.scaling_policy import CONCURRENCY_METRIC, INVOCATIONS_METRIC
 from ..plan.schedule_times import DAYS_PER_WEEK, MINUTES_PER_DAY
-from ..plan.set_times import SetTimes
+from ..plan.set_times import SetTimes, TimesAlong
 from ..plan.traffic_shapes import Shape, shapes
 from ..report.numbers import readable
 from .endpoint import EndpointSettings, instances_in_update
@@ -186,8 +187,7 @@ def set_times_along(settings: Settings, shape: Shape) -> Iterator[str]:
         if why := times.why_left_out(shape):
             yield f"{variant.label}: set times are left out, as {why} ({times.text})"
             continue
-        along = times.along(_of_a_week(plan, shape), 1.0)
-        assert along is not None
+        along = cast(TimesAlong, times.along(_of_a_week(plan, shape), 1.0))
         yield f"{variant.label}: {along.text}"
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..errors import rule
 from ..facts.durations import seconds_of
@@ -547,8 +547,7 @@ def _made_from_target(
         )
     tail = Lognormal(1.0, variation).percentile(99.0)  # p99 as a multiple of the mean
     if concurrency is None:
-        assert target
-        at_work = measured * SERVICE_SHARE * target / tail / BUSY_AT_MEASURED
+        at_work = measured * SERVICE_SHARE * cast(float, target) / tail / BUSY_AT_MEASURED
         concurrency = max(1, math.ceil(at_work))
     per_second = busy_rate(concurrency, slope, 1.0)
     seconds = BUSY_AT_MEASURED * per_second / measured

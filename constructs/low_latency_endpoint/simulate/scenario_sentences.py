@@ -44,7 +44,7 @@ def fleet_sentences(scenario: Scenario) -> list[str]:
         traffic_sentence(scenario.traffic),
         *_sentences_of_instances(scenario),
         *(_outage_sentence(fault, scenario.zones) for fault in scenario.faults),
-        *([] if scenario.deployment is None else _sentences_of_deployment(scenario)),
+        *_sentences_of_deployment(scenario),
     ]
 
 
@@ -248,7 +248,8 @@ def _outage_sentence(outage: ZoneOutage, zones: int) -> str:
 
 def _sentences_of_deployment(scenario: Scenario) -> Iterator[str]:
     rollout = scenario.deployment
-    assert rollout is not None
+    if rollout is None:
+        return
     yield (
         f"the deployment after {readable(rollout.at)} s is {rollout_words(rollout)}; its instances "
         f"serve {readable(rollout.instance_seconds)} s after their launch; nothing scales meanwhile"

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from botocore.exceptions import ClientError
 
@@ -133,8 +133,8 @@ def _describe(cloudformation: Any, name: str) -> dict[str, Any] | None:
 def _wait(cloudformation: Any, stack_id: str, timeout: float) -> str:
     begun = time.monotonic()
     while (waited := time.monotonic() - begun) < timeout:
-        stack = _describe(cloudformation, stack_id)
-        assert stack is not None, "a deleted stack is still found by its id"
+        # A deleted stack is still found by its ID.
+        stack = cast(dict[str, Any], _describe(cloudformation, stack_id))
         status = str(stack["StackStatus"])
         if not status.endswith("_IN_PROGRESS"):
             return status
@@ -159,8 +159,7 @@ def _failure(events: list[dict[str, Any]]) -> str | None:
 
 
 def _result(cloudformation: Any, stack_id: str, seen: int) -> DeployedStack:
-    stack = _describe(cloudformation, stack_id)
-    assert stack is not None
+    stack = cast(dict[str, Any], _describe(cloudformation, stack_id))
     # DescribeStackResources gives the first hundred.
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack_id)
     resources = [resource for page in pages for resource in page["StackResourceSummaries"]]

@@ -17,7 +17,7 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from .admission import Credentials, Session, credentials_at
 
@@ -98,8 +98,7 @@ class SupervisedProcess:
     @property
     def output(self) -> IO[bytes]:
         """What it writes, where that is a pipe."""
-        assert self._process.stdout is not None
-        return self._process.stdout
+        return cast(IO[bytes], self._process.stdout)
 
     @property
     def exit_code(self) -> int | None:
@@ -116,9 +115,8 @@ class SupervisedProcess:
 
     def hang_up(self) -> None:
         """Have it end within the grace, with all of its children. Does not wait."""
-        assert self._process.stdin is not None
         with contextlib.suppress(OSError):
-            self._process.stdin.close()
+            cast(IO[bytes], self._process.stdin).close()
 
     def end(self, patience: float) -> None:
         """Wait for its end, which comes after the patience and the grace at the latest."""

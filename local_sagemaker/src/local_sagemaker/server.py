@@ -15,7 +15,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal, cast
 
 from .admission import TOKEN_VARIABLE, Credentials, Session
 from .argument_kinds import check_kinds
@@ -101,9 +101,10 @@ class LocalAws:
                 env=environment,
                 text=True,
             )
-        assert process.stdout is not None
+        commands = cast(IO[str], process.stdin)
+        answers = cast(IO[str], process.stdout)
         # Over the pipe, which nobody else reads: not by arguments, nor by the log.
-        told = process.stdout.readline()
+        told = answers.readline()
         if not told:
             process.kill()
             process.communicate()
@@ -112,16 +113,14 @@ class LocalAws:
             raise LocalAwsError(f"the local AWS did not start:\n{ending}")
 
         def stop() -> None:
-            assert process.stdin is not None
-            assert process.stdout is not None
             with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
+                commands.close()
             try:
                 process.wait(timeout=15)  # model servers have seconds to end
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            process.stdout.close()
+            answers.close()
             folder.remove()
 
         started = json.loads(told)

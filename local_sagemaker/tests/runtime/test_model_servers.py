@@ -30,6 +30,7 @@ from local_sagemaker.model_servers import (
     ServiceTime,
     SimulatedModelServer,
     UrlModelServer,
+    handlers,
     parse_model_server,
 )
 from local_sagemaker.model_servers.simulated import Simulation
@@ -146,6 +147,12 @@ def test_a_command_runs_with_its_own_program_where_it_was_given(here):
     own = CommandModelServer((str(here / "serve"),), directory=place)
     assert parse_model_server("x=./serve")[1] == own
     assert parse_model_server("x=sh -c 'exec a | b'")[1].command[1:] == ("-c", "exec a | b")
+
+
+def test_handlers_that_are_no_python_file_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    with pytest.raises(ImportError, match=r"handlers\.txt is no Python file"):
+        handlers._load(tmp_path / "handlers.txt")
 
 
 def test_a_known_word_and_a_document_stay_what_they_are(here):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import gevent
@@ -18,6 +18,7 @@ import low_latency_client
 from .client_errors import translated_client_errors
 from .measurement import Invocation
 from .payloads import Payloads
+from .prompts import Prompts
 from .steps import Step
 from .target import Target
 
@@ -38,8 +39,9 @@ class ConversationSessions:
         invoke: Callable[[bytes, dict[str, Any]], Invocation],
         session: boto3.Session,
     ) -> None:
-        assert payloads.prompts is not None
-        self._payloads, self._prompts, self._invoke = payloads, payloads.prompts, invoke
+        self._payloads = payloads
+        self._prompts = cast(Prompts, payloads.prompts)
+        self._invoke = invoke
         given = {
             "EndpointName": target.endpoint_name,
             "TargetVariant": target.target_variant,

@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import boto3
 import gevent
@@ -316,8 +316,7 @@ class _StepMaster:
         if hasattr(self._runner, "clients"):
             self._runner.quit()
         for process in self._local:
-            assert process.stdin is not None
-            process.stdin.close()
+            cast(IO[bytes], process.stdin).close()
         for process in self._local:
             try:
                 process.wait(timeout=3)

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from ...errors import ConfigurationError, rule
 from ...facts.limit_kinds import Range
@@ -213,20 +213,20 @@ class GeneratorProcess:
             self._reader.join(timeout=1)
 
     def _write(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
+        commands = cast(IO[bytes], self._process.stdin)
         try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
+            commands.write(json.dumps(message).encode() + b"\n")
+            commands.flush()
         except (OSError, ValueError):
             raise self._ended() from None
 
     def _await(self, wanted: str, progress: OnSecond) -> Any:
         """Read messages until one of the wanted kind has come."""
         stopped = False
-        assert self._process.stdout is not None
+        messages = cast(IO[bytes], self._process.stdout)
         while True:
             try:
-                line = self._process.stdout.readline()
+                line = messages.readline()
             except ValueError:  # closed
                 line = b""
             if not line:
@@ -250,8 +250,7 @@ class GeneratorProcess:
         return GENERATOR.error(got=f"{ended}: {words}", allowed="a running generator")
 
     def _read_words(self) -> None:
-        assert self._process.stderr is not None
-        with self._process.stderr as words:
+        with cast(IO[bytes], self._process.stderr) as words:
             for line in words:
                 self._last_words.append(line.decode(errors="replace").rstrip())
 

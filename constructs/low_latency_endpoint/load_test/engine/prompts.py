@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ...errors import rule
 from ...errors.given_files import MOST_LINES, check_csv, check_lines, json_value, text_of
@@ -216,9 +216,9 @@ class Prompts:
         """Tokens of its prompt, without what was said before, and of its answer."""
         if self.recorded:
             return self.recorded[number % len(self.recorded)]
-        assert self.traffic is not None
+        traffic = cast(TokenTraffic, self.traffic)
         chance = random.Random(_mixed(self.seed, 2 * number))
-        return _drawn(self.traffic.input, chance), _drawn(self.traffic.output, chance)
+        return _drawn(traffic.input, chance), _drawn(traffic.output, chance)
 
     @cached_property
     def _begun(self) -> list[int]:

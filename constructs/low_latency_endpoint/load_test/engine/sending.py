@@ -12,12 +12,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import gevent
 from gevent.event import Event
 from gevent.hub import get_hub
 
+from .arrivals import Arrivals
 from .latencies import LatencyHistogram
 from .measurement import CHECK_FAILED, NO_ANSWER, Invocation, Measurement, TokenResult
 from .steps import MOST_CALLERS, Step
@@ -216,7 +217,7 @@ class StepRun:
 
     # --- open loop -----------------------------------------------------------------------------
     def _send_arrivals(self, pacer: Pacer) -> None:
-        assert self.step.arrivals is not None
+        arrivals = cast(Arrivals, self.step.arrivals)
         start, records, counts_from = self._start, self.records, self._counts_from
         idle, callers, postponed = self._idle, self._callers, self._postponed
         number = self._part - self._parts
@@ -237,7 +238,7 @@ class StepRun:
                 self._interval.postponed += 1
                 postponed.append((due, number))
 
-        offsets = self.step.arrivals.offsets(
+        offsets = arrivals.offsets(
             self.step.seconds, seed=self.step.seed, part=self._part, parts=self._parts
         )
         pacer.act_at((start + offset for offset in offsets), send)
@@ -272,13 +273,12 @@ class StepRun:
 
     # --- closed loop ---------------------------------------------------------------------------
     def _send_in_turn(self, pacer: Pacer) -> None:
-        assert self.step.users is not None
-        users = [user for user in range(self.step.users) if user % self._parts == self._part]
+        users = cast(int, self.step.users)
         pacer.wait_until(self._start)
-        for user in users:
+        for user in range(self._part, users, self._parts):
             # Callers who begin together stay together for long; within the settling time they
             # are spread out.
-            spread = min(self.step.settle_seconds, 1.0) * user / self.step.users
+            spread = min(self.step.settle_seconds, 1.0) * user / users
             self._callers.append(gevent.spawn_later(spread, self._call_in_turn, user))
         pacer.wait_until(self._end)
         self._close_window()

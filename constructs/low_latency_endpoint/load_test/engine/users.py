@@ -160,7 +160,7 @@ class SageMakerUser(User):
         begun = time.time()
         answer = shared.send(body, overrides)
         answer = self._checked(answer)
-        self._count(name or shared.name, answer, begun)
+        self._count(shared, name or shared.name, answer, begun)
         return answer
 
     def _checked(self, answer: Invocation) -> Invocation:
@@ -171,9 +171,8 @@ class SageMakerUser(User):
                 return answer._replace(error=CHECK_FAILED, message=check or "")
         return answer
 
-    def _count(self, name: str, answer: Invocation, begun: float) -> None:
+    def _count(self, shared: _Shared, name: str, answer: Invocation, begun: float) -> None:
         """In Locust's statistics; the first byte beside the requests, and not in their total."""
-        assert self._shared is not None
         self._fire(
             request_type=_REQUEST_TYPE,
             name=name,
@@ -182,10 +181,10 @@ class SageMakerUser(User):
             response_length=answer.length,
             response=answer,
             context=self.context(),
-            exception=None if answer.error is None else self._shared.failure(answer),
+            exception=None if answer.error is None else shared.failure(answer),
         )
         first_byte = answer.first_byte
-        if first_byte is None and answer.unanswered and self._shared.invoker.target.streaming:
+        if first_byte is None and answer.unanswered and shared.invoker.target.streaming:
             first_byte = answer.ended  # it took at least that
         if first_byte is not None:
             self.environment.stats.get(name, "first byte").log(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ...account.alarms import AlarmReading
 from ...account.metrics import INEXACT, MetricSeries, Series, statistic_of
@@ -389,7 +389,7 @@ def _onset(
     if metric == ERRORS:  # a share of the requests from then on, as every other share
         span = series.between(start, last + view.period)
         since = span.weighted_mean(view.get("Invocations", "Sum"))
-    assert since is not None
     lasts = last in series.times[-SLOW_OF_PERIODS:]
     until = None if lasts else last + view.period
-    return Onset(view.variant.name, metric, statistic, limit, before, since, start, until)
+    name = view.variant.name
+    return Onset(name, metric, statistic, limit, before, cast(float, since), start, until)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import cast
 
 from ...account.metrics import MetricSeries, median, statistic_of
 from ...report.numbers import milliseconds, percent
@@ -182,8 +183,7 @@ def _apart(means: dict[str, float], factor: float) -> list[str]:
 
 
 def _compared(means: dict[str, float], slow: list[str], rest: str) -> str:
-    others = median(mean for name, mean in means.items() if name not in slow)
-    assert others is not None
+    others = cast(float, median(mean for name, mean in means.items() if name not in slow))
     return (
         f"{slow[0]}: ModelLatency {milliseconds(means[slow[0]])} on average, "
         f"{rest} {milliseconds(others)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import cast
 
 from ...account.metrics import Series
 from ...errors.shell_words import shell_word
@@ -217,8 +218,7 @@ def _slow_fleet(
     stretch: Stretch, fleets: Fleets, metric: str, statistic: str, limit: float
 ) -> Iterator[Symptom]:
     """A new fleet above a limit that the one before keeps; that one before the update, if need be."""
-    assert fleets.new
-    new = fleets.new.get(metric, statistic)
+    new = fleets.new.get(metric, statistic) if fleets.new else Series()
     first = stretch.late_since(new, limit)
     if first is None:
         return
@@ -297,8 +297,8 @@ def _failing_fleet(
     stretch: Stretch, fleets: Fleets, kind: str, limit: float
 ) -> Iterator[tuple[str, bool]]:
     """Errors of a new fleet that the one before has not; that one before the update, if need be."""
-    assert fleets.new
-    new = _share(_failed(fleets.new, kind), fleets.new.requests)
+    apart = cast(VariantView, fleets.new)
+    new = _share(_failed(apart, kind), apart.requests)
     old = _own_share(stretch, fleets, kind)
     if new is None or new < limit or (old is not None and old > const.BY_UPDATE * new):
         return

@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 import botocore.exceptions
@@ -54,9 +54,7 @@ class BoundedConnection(http.client.HTTPConnection):
         """Send a signed request; return its answer when its head has come."""
         path = urlsplit(request.url).path
         self.request(request.method, path, request.body, request.headers)
-        answer = self.getresponse()
-        assert isinstance(answer, BoundedAnswer)
-        return answer
+        return cast(BoundedAnswer, self.getresponse())
 
 
 class BoundedAnswer(http.client.HTTPResponse):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -189,8 +189,8 @@ def continue_update_rollback(caller: Caller, request: dict[str, Any]) -> None:
     skipped = request.get("ResourcesToSkip", [])
     if wrong := [name for name in skipped if name not in stack.unrolled]:
         raise ServiceError(f"Stack resources that cannot be skipped: [{', '.join(wrong)}]")
-    work = stack.continue_rollback
-    assert work is not None, "the failed rollback has left it"
+    # The failed rollback has left it.
+    work = cast(Callable[[Iterable[str]], None], stack.continue_rollback)
     start(caller, request, stack, "UPDATE_ROLLBACK_IN_PROGRESS", lambda it: work(skipped))
 
 

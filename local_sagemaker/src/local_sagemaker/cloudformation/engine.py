@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace as copy_with
-from typing import Any
+from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -64,8 +64,7 @@ class ResourceWork:
                     self._stack.resources[logical_id] = resource
                 raise
 
-        answer = self.attempt(resource, verb, create)
-        assert answer is not None
+        answer = cast(Created, self.attempt(resource, verb, create))
         resource.physical_id, resource.attributes = answer.physical_id, answer.attributes
         self._stack.resources[logical_id] = resource
         self._stack.note(resource, f"{verb}_COMPLETE")
@@ -174,7 +173,8 @@ class ResourceWork:
 def kind_of(type_name: str) -> ResourceType:
     """Give the type, which is known: unknown ones are refused before anything is created."""
     kind = find_type(type_name)
-    assert kind is not None, f"{type_name} got past the refusal of unknown types"
+    if kind is None:
+        raise LookupError(f"{type_name} got past the refusal of unknown types")
     return kind
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -35,8 +35,7 @@ def _short_form(loader: _Loader, suffix: str, node: yaml.Node) -> Any:
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
     else:
-        assert isinstance(node, yaml.MappingNode)
-        value = loader.construct_mapping(node, deep=True)
+        value = loader.construct_mapping(cast(yaml.MappingNode, node), deep=True)
     if suffix == "GetAtt" and isinstance(value, str):
         value = value.split(".", 1)
     return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}

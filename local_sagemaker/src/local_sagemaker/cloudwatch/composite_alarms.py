@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
+from typing import cast
 
 from .metric_store import reason_data
 from .state import AlarmRecord, CloudWatchState, act, change_state
@@ -55,8 +56,7 @@ class AlarmRule:
                 case ast.Name(name):
                     state, alarm = self._tests[int(name.strip("_"))]
                     return state_of(alarm) == state
-            assert isinstance(node, ast.Constant)
-            return bool(node.value)
+            return bool(cast(ast.Constant, node).value)
 
         return test(self._tree)
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .limits import problems_of_queries
 from .metric_math import ExpressionError, MathSeries, functions_in, parse_expression
 from .metric_store import (
     SIMPLE,
     MetricStore,
+    Statistic,
     as_moment,
     compute,
     metric_key,
@@ -197,8 +198,7 @@ def too_few_samples(settings: Mapping[str, Any], store: MetricStore, window: Win
     )
     length = int(window.end - window.start)
     (samples,) = by_period(store, key, length, window, settings.get("Unit")).values() or ([],)
-    counter = parse_statistic("SampleCount")
-    assert counter is not None
+    counter = cast(Statistic, parse_statistic("SampleCount"))
     return (compute(counter, samples) or 0.0) < samples_wanted(statistic)
 
 

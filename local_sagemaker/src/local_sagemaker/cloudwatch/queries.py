@@ -11,7 +11,7 @@ import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from . import metric_math
 from .metric_math import ExpressionError, MathSeries, Value, names_in, parse_expression
@@ -330,8 +330,7 @@ class _Evaluation:
         oldest = max(earliest, self.window.start - HISTORY_SECONDS)
         count = -int(-(self.window.start - oldest) // self.period)
         past = Window(self.window.start - count * self.period, self.window.start)
-        history = _Evaluation(self.queries, past, self.period).value(node)
-        assert isinstance(history, MathSeries)
+        history = cast(MathSeries, _Evaluation(self.queries, past, self.period).value(node))
         points = list(history.values.values())
         if len(points) < MINIMUM_HISTORY:
             return [upper, lower]

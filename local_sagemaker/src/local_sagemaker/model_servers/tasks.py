@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 from ..runtime.http_server import Listener, listen
 from .language_model import LanguageModel
@@ -49,8 +50,7 @@ async def serve(task: Task, port: int = 0) -> Listener:
 async def _run() -> None:
     place = int(os.environ.get("LOCAL_INSTANCE_PLACE", "0"))
     task = task_of(from_document(json.loads(os.environ[SETTINGS])), place)
-    assert task is not None
-    await serve(task, int(os.environ["SAGEMAKER_BIND_TO_PORT"]))
+    await serve(cast(Task, task), int(os.environ["SAGEMAKER_BIND_TO_PORT"]))
     await asyncio.Event().wait()  # its supervisor ends it
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from moto.awslambda.models import lambda_backends
 from moto.ec2.models import ec2_backends
@@ -355,8 +355,8 @@ def check(
                 break
             refused = refused or found
         else:
-            assert refused is not None
-            raise Denied(who.principal.arn, right.action, right.resource, refused.reason, service)
+            reason = cast(Decision, refused).reason  # there is one way at least
+            raise Denied(who.principal.arn, right.action, right.resource, reason, service)
     return timed
 
 

@@ -15,9 +15,9 @@ import json
 import struct
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from .clock import Clock
 from .endpoints import RuntimeEndpoint
@@ -175,12 +175,12 @@ class Answers:
         self, response: Response, connection: Connection | Nobody, write: Callable[[bytes], bytes]
     ) -> tuple[str, str] | None:
         """Pass the parts of an answer on as they come; gives what went wrong, code and words."""
-        assert response.chunks is not None
+        chunks = cast(AsyncIterator[bytes], response.chunks)
         if self._options.hang_up_reaches_model and isinstance(connection, Connection):
             connection.lost = response.hang_up
         try:
             async with asyncio.timeout(self._options.stream_timeout):
-                async for chunk in response.chunks:
+                async for chunk in chunks:
                     await connection.send_chunk(write(chunk))
         except TimeoutError:
             if response.hang_up is not None:
@@ -201,9 +201,9 @@ class Answers:
         content_type = response.headers.get("content-type", "application/json")
         headers = [("content-type", content_type), *self._returned(call, instance, response)]
         if "content-length" in response.headers:
-            assert response.chunks is not None
+            chunks = cast(AsyncIterator[bytes], response.chunks)
             try:
-                body = b"".join([chunk async for chunk in response.chunks])
+                body = b"".join([chunk async for chunk in chunks])
             except Broken:
                 raise ModelFailed.of(
                     call.endpoint, 0, "The connection to the container was closed."

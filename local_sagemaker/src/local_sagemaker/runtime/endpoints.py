@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ..hosting import Hosting
 from .blueprints import desired_counts
@@ -75,11 +75,10 @@ class RuntimeEndpoint:
 
     def choose_fleet(self, generator: random.Random) -> Fleet:
         """Choose by the share that a deployment has shifted so far."""
-        assert self.fleet is not None
         new = self.new_fleet
         if new is not None and self.new_share and generator.random() < self.new_share:
             return new
-        return self.fleet
+        return cast(Fleet, self.fleet)
 
     def choose_variant(
         self, fleet: Fleet, wanted: str | None, generator: random.Random
@@ -234,8 +233,7 @@ class Deployment:
     # ------------------------------------------------------------------------------------- rolling
 
     async def _roll(self, policy: Mapping[str, Any]) -> None:
-        old = self.endpoint.fleet
-        assert old is not None
+        old = cast(Fleet, self.endpoint.fleet)
         wait = float(policy.get("WaitIntervalInSeconds", 0))
         batch = _batch(policy["MaximumBatchSize"], self._production_count())
         self._check_alarms()
@@ -294,8 +292,7 @@ class Deployment:
 
     async def _back(self, reason: str, rolling: Mapping[str, Any] | None) -> None:
         self.show("RollingBack")
-        old = self.endpoint.fleet
-        assert old is not None
+        old = cast(Fleet, self.endpoint.fleet)
         if rolling:
             await self._roll_back(old, rolling)
         self.endpoint.new_share = 0.0

@@ -11,6 +11,7 @@ import errno
 import selectors
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
+from typing import cast
 
 import httptools
 
@@ -96,8 +97,7 @@ class _Exchange(asyncio.Protocol):
         self._answer = _Answer()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True

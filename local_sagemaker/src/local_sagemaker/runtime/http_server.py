@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import cast
 from weakref import WeakKeyDictionary
 
 import httptools
@@ -107,8 +108,7 @@ class Connection(asyncio.Protocol):
     # ------------------------------------------------------------------------------- from asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         self._listener.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -212,8 +212,7 @@ class Connection(asyncio.Protocol):
             self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, data: bytes) -> None:
-        request = self._request
-        assert request is not None
+        request = cast(Request, self._request)
         self._body_size += len(data)
         largest = self._limits.largest_body
         if largest is not None and self._body_size > largest:

@@ -74,12 +74,12 @@ class LoopThread:
         """End everything in the loop, and the thread. Stopping twice is no error."""
         with self._starting:
             loop, self._loop = self._loop, None
-        if loop is None or sys.is_finalizing():  # then no thread runs any more
+            thread = self._thread
+        if loop is None or thread is None or sys.is_finalizing():  # then no thread runs any more
             return
         asyncio.run_coroutine_threadsafe(self._last(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
-        assert self._thread is not None
-        self._thread.join(timeout=10)
+        thread.join(timeout=10)
         loop.close()
 
     async def _last(self) -> None:

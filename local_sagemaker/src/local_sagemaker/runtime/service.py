@@ -10,7 +10,7 @@ import itertools
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
 
 from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
@@ -273,8 +273,7 @@ class Runtime:
     async def _bring_up(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> None:
         fleet = self._fleet(endpoint, config)
         endpoint.new_fleet = fleet
-        record = endpoint.record
-        assert record is not None
+        record = cast(dict[str, Any], endpoint.record)
         try:
             await fleet.start(desired_counts(record))
         except FleetFailed as error:
@@ -307,22 +306,20 @@ class Runtime:
         deployment: Mapping[str, Any],
         done: Callable[[], None],
     ) -> None:
-        record = endpoint.record
-        assert record is not None
+        record = cast(dict[str, Any], endpoint.record)
         state = state_at(endpoint.place)
 
         def alarms_on(names: list[str]) -> list[str]:
             found = (state.alarms.get(alarm) for alarm in names)
             return [alarm.name for alarm in found if alarm is not None and alarm.state == "ALARM"]
 
-        assert self._ticks is not None
         work = Deployment(
             endpoint,
             self._fleet(endpoint, config),
             desired_counts(described),
             deployment,
             self.clock,
-            self._ticks.caught_up,
+            cast(Ticks, self._ticks).caught_up,
             alarms_on,
             lambda status: pending(
                 endpoint.hosting, record, self.clock.moment(), config, described, status
@@ -341,8 +338,7 @@ class Runtime:
             )
         else:
             done()
-            assert endpoint.fleet is not None
-            endpoint.fleet.take_weights(record)
+            cast(Fleet, endpoint.fleet).take_weights(record)
             in_service(endpoint.hosting, record, self.clock.moment())
         finally:
             if endpoint.record is record:  # else it was deleted meanwhile, with all it had
@@ -363,9 +359,8 @@ class Runtime:
     async def _resize(
         self, endpoint: RuntimeEndpoint, ended: Callable[[str | None], None] | None
     ) -> None:
-        record, fleet = endpoint.record, endpoint.fleet
-        assert record is not None
-        assert fleet is not None
+        record = cast(dict[str, Any], endpoint.record)
+        fleet = cast(Fleet, endpoint.fleet)
         fleet.take_weights(record)
         problem = None
         try:
@@ -571,12 +566,12 @@ class Runtime:
         return self._thread.run(self._advance(seconds), None)
 
     async def _advance(self, seconds: float) -> float:
-        assert self._ticks is not None
+        ticks = cast(Ticks, self._ticks)
         # Counted, not subtracted: of a large number ten seconds take nothing away.
         whole, rest = divmod(seconds, TICK)
         for step in itertools.chain(itertools.repeat(TICK, int(whole)), [rest] if rest else []):
             self.clock.advance(step)
-            await self._ticks.caught_up()
+            await ticks.caught_up()
             # Deployments and cold starts that waited for this moment take their next step.
             await asyncio.sleep(0.002)
         return self.clock.now()

@@ -169,10 +169,9 @@ def _losses(view: VariantView) -> Iterator[Loss]:
     times = [t for t in counts.times if t not in view.explained]
     index = 3
     while index < len(times) - 1:
-        before = median(counts.points[t] for t in times[max(0, index - 5) : index])
+        before = [counts.points[t] for t in times[max(0, index - 5) : index]]
         after = [counts.points[t] for t in times[index : index + const.AFTER]]
-        assert before is not None
-        count, left = round(before), round(median(after) or 0)
+        count, left = round(median(before) or 0), round(median(after) or 0)
         gone = count - left
         if (
             gone < 1
