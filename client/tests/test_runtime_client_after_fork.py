@@ -139,12 +139,13 @@ def test_a_child_that_closes_a_client_takes_nothing_from_the_parent(kind: str) -
         ]
 
 
-def test_a_child_needs_no_lock_that_a_thread_of_the_parent_held() -> None:
+@pytest.mark.parametrize("method", ["start", "close"])
+def test_a_child_needs_no_lock_that_a_thread_of_the_parent_held(method: str) -> None:
     source = DeferredRefreshableCredentials(lambda: None, "test")
     credentials = RenewedCredentials(source)
     credentials.start()
     credentials._process = -1  # as in a child
-    child = threading.Thread(target=credentials.start, daemon=True)
+    child = threading.Thread(target=getattr(credentials, method), daemon=True)
     of_parent = credentials.wake
     with of_parent._cond:
         child.start()

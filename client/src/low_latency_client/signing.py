@@ -217,11 +217,8 @@ class RenewedCredentials:
     def start(self) -> None:
         """Begin to renew, in this process."""
         forked = self._process not in (0, os.getpid())
+        self.close()
         self._process = os.getpid()
-        if forked:
-            self.wake = threading.Event()  # the parent's thread may have held the lock of the other
-        else:
-            self.close()
         if type(self._source) is Credentials:
             self.look()
             return
@@ -234,7 +231,8 @@ class RenewedCredentials:
     def close(self) -> None:
         """End the thread, once the provider lets it."""
         ended, self.wake = self.wake, threading.Event()
-        ended.set()
+        if self._process == os.getpid():  # else the parent's thread may have held its lock
+            ended.set()
 
     def get_frozen_credentials(self) -> Any:
         """As botocore's, at once; raises :class:`CredentialsEnded`."""
