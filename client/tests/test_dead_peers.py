@@ -40,6 +40,7 @@ def freezing() -> Iterator[FreezingRuntime]:
         yield runtime
 
 
+@pytest.mark.realtime  # a busy machine answers late, as a dead peer does
 @pytest.mark.parametrize(
     ("situation", "client"),
     [(situation, client) for situation in SITUATIONS for client in situation.clients],
