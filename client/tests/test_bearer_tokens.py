@@ -307,7 +307,7 @@ def test_openai_asks_for_a_token_before_each_request(clock: Clock) -> None:
             assert texts == ["", "Once", " upon", None]
             used.append(authorization(server))
             assert used[-1] == tokens()
-            tokens._known = (BearerToken("sagemaker-api-key-next"), 0.0)
+            tokens._latest = (BearerToken("sagemaker-api-key-next"), 0.0)
         assert used[1] == "sagemaker-api-key-next"
         client.close()
 

@@ -57,14 +57,14 @@ _CLASSES = {
 
 
 class MisnamedArgument(ConfigurationError, TypeError):
-    """An argument that is missing, unknown or without its name: also Python's own error for it."""
+    """An argument that is missing, unknown or passed without its name; also a ``TypeError``."""
 
 
 def checked(function: _Function, owner: str = "") -> _Function:
-    """The function, which refuses arguments of other kinds than its annotations say.
+    """Decorate a function to refuse arguments of other kinds than its annotations.
 
-    What it refuses itself is said of its owner as well: of the class or function that was called, by
-    default the function.
+    The errors name the owner, which is the class or function that was called; by default the
+    function.
 
     Examples
     --------
@@ -97,13 +97,13 @@ def checked(function: _Function, owner: str = "") -> _Function:
 
 
 def checked_class(cls: _Class) -> _Class:
-    """The class, whose constructor is :func:`checked`."""
+    """Decorate a class to have its constructor :func:`checked`."""
     cls.__init__ = checked(cls.__init__, cls.__name__)  # type: ignore[misc]
     return cls
 
 
 def check_kind(value: Any, kind: Any, where: str) -> None:
-    """Raise where a value is not of the kind that an annotation says."""
+    """Raise an error if a value is not of the kind of an annotation."""
     misfit = _misfit(value, kind)
     if misfit is None:
         return
@@ -112,14 +112,14 @@ def check_kind(value: Any, kind: Any, where: str) -> None:
         raise _no_duration(value, where)
     raise CLIENT_ARGUMENT.error(
         got=_described(misfit.value),
-        allowed=" or ".join(_in_words(each) for each in kinds),
+        allowed=" or ".join(map(_in_words, kinds)),
         where=where + misfit.path,
         fix=f"Pass {_in_words(kinds[0])} as {where.rpartition(', ')[2]}{misfit.path}.",
     )
 
 
 def milliseconds(value: Any, where: str) -> float:
-    """Milliseconds of a duration in one of the forms that the clients take."""
+    """Return the milliseconds of a ``timedelta`` or of a text such as ``200ms``."""
     if isinstance(value, timedelta):
         return value / _MILLISECOND
     length = duration_of_text(value) if isinstance(value, str) else None
@@ -129,12 +129,12 @@ def milliseconds(value: Any, where: str) -> float:
 
 
 def duration(value: Any, where: str) -> timedelta:
-    """A duration in one of these forms, as ``timedelta``."""
+    """Return a ``timedelta``, or the one that a text such as ``200ms`` says."""
     return timedelta(milliseconds=milliseconds(value, where))
 
 
 class _WrongPart(NamedTuple):
-    """A value, what it should be, and where it is inside the argument."""
+    """A value, the kind that it should have, and its place inside the argument."""
 
     value: Any
     kind: Any
@@ -142,7 +142,7 @@ class _WrongPart(NamedTuple):
 
 
 def _bound(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by their names."""
+    """Return the arguments by their names, or raise the error for a wrong call."""
     signature = inspect.signature(function)
     try:
         return signature.bind(*args, **kwargs).arguments
@@ -158,11 +158,11 @@ def _bound(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
 
 
 def _misfit(value: Any, kind: Any) -> _WrongPart | None:
-    """What does not fit, inside a mapping or the whole value; None if all does."""
+    """Return the part of a value that is of the wrong kind, or the whole value; None if all is right."""
     kinds = _alternatives(kind)
-    mappings = [each for each in kinds if get_origin(each) is Mapping]
+    mappings = [option for option in kinds if get_origin(option) is Mapping]
     if not mappings or not isinstance(value, Mapping):
-        fits = any(_fits(value, each) for each in kinds)
+        fits = any(_fits(value, option) for option in kinds)
         return None if fits else _WrongPart(value, kind)
     of_key, of_item = get_args(mappings[0])
     parts = [_WrongPart(key, of_key, ", a key") for key in value]
@@ -171,7 +171,7 @@ def _misfit(value: Any, kind: Any) -> _WrongPart | None:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of one kind; which numbers, and whether whole, is for the limits."""
+    """Return whether a value is of one kind. Limits check which numbers, and whether whole."""
     if kind is Any:
         return True
     if kind in (int, float):
@@ -188,7 +188,7 @@ def _is_duration(value: Any) -> bool:
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
-    """The kinds of a union, of a duration one alone; of any other kind itself."""
+    """Return the kinds of a union. A duration, which may be a text, is one kind."""
     parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     return tuple(part for part in parts if part is not str or timedelta not in parts)
 
@@ -202,7 +202,7 @@ def _in_words(kind: Any) -> str:
 
 
 def _described(value: Any) -> str:
-    """A value in words; text and what is in mappings may be secret."""
+    """Describe a value without its text, which may be secret."""
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)
     if isinstance(value, type):

@@ -79,18 +79,21 @@ def bearer_token(
     >>> token.startswith("sagemaker-api-key-")
     True
     """
-    given: Any = credentials
-    known = given.get_credentials() if hasattr(given, "get_credentials") else given
-    return _token(known, checked_region(region), duration(expires, "expires"))
+    source: Any = credentials
+    if hasattr(source, "get_credentials"):  # a session
+        source = source.get_credentials()
+    return _token(source, checked_region(region), duration(expires, "expires"))
 
 
-def _token(known: CredentialsSource | None, region: str, expires: timedelta) -> BearerToken:
+def _token(source: CredentialsSource | None, region: str, expires: timedelta) -> BearerToken:
     seconds = TOKEN_LIFETIME.check(expires.total_seconds(), "expires")
-    if known is None:
+    if source is None:
         raise CLIENT_CREDENTIALS.error(
             got="none", allowed="any AWS credentials", where="credentials"
         )
-    return BearerToken(_PREFIX + base64.b64encode(_presigned(known, region, int(seconds))).decode())
+    return BearerToken(
+        _PREFIX + base64.b64encode(_presigned(source, region, int(seconds))).decode()
+    )
 
 
 def _presigned(credentials: CredentialsSource, region: str, seconds: int) -> bytes:
@@ -164,35 +167,35 @@ class BearerTokens:
         self.expires: timedelta = duration(expires, "expires")
         self._credentials = session.get_credentials()
         self._renew_seconds = min(_RENEW_SECONDS, self.expires.total_seconds() / 2)
-        self._known = self._made()
+        self._latest = self._new_token()
 
     def __repr__(self) -> str:
         return f"BearerTokens(region={self.region!r}, expires={self.expires.total_seconds():g} s)"
 
-    def _made(self) -> tuple[BearerToken, float]:
-        """A token and when it was made; of the credentials that are held, if no others come."""
-        made = time.monotonic()
+    def _new_token(self) -> tuple[BearerToken, float]:
+        """Return a token and the time now; if the provider fails, by the credentials that are valid."""
+        now = time.monotonic()
         try:
-            return _token(self._credentials, self.region, self.expires), made
+            return _token(self._credentials, self.region, self.expires), now
         except Exception:  # of any provider
-            held, ends = held_credentials(self._credentials)
+            valid, ends = held_credentials(self._credentials)
             if ends <= time.time():
                 raise
-        source = Credentials(held.access_key, held.secret_key, held.token)
-        return _token(source, self.region, self.expires), made
+        source = Credentials(valid.access_key, valid.secret_key, valid.token)
+        return _token(source, self.region, self.expires), now
 
     def _is_old(self) -> bool:
-        return time.monotonic() - self._known[1] >= self._renew_seconds
+        return time.monotonic() - self._latest[1] >= self._renew_seconds
 
     def __call__(self) -> BearerToken:
         """The token of now; may ask the network when the credentials have to be renewed."""
         if self._is_old():
-            self._known = self._made()  # one assignment: threads see the old one or the new
-        return self._known[0]
+            self._latest = self._new_token()  # one assignment: a thread sees the old or the new
+        return self._latest[0]
 
     async def later(self) -> BearerToken:
         """The same for asyncio: what may ask the network does so in a thread."""
-        return await asyncio.to_thread(self) if self._is_old() else self._known[0]
+        return await asyncio.to_thread(self) if self._is_old() else self._latest[0]
 
     def authorize(self, request: Any) -> Any:
         """Set the header of a request: ``httpx.Client(auth=tokens.authorize)``."""

@@ -30,7 +30,7 @@ URL_OF_ANOTHER_REGION = rule(
 
 
 def region_of(session: boto3.Session, region: str | None) -> str:
-    """The Region that was given, or else the session's."""
+    """Return the Region of the argument, or else the session's."""
     name = region or session.region_name
     if not name:
         raise CLIENT_REGION.error(got="none", allowed="the name of a Region", where="region")
@@ -62,9 +62,9 @@ def _fix_of_region(name: str) -> str:
 
 
 def warn_of_unknown_region(session: boto3.Session, region: str) -> None:
-    """Log a Region of which botocore does not know.
+    """Log a warning for a Region that botocore does not know.
 
-    No error: a botocore of last year knows no Region of this year, and a private one is in no list.
+    It is no error: an old botocore does not know a new Region, and a private one is in no list.
     """
     known = _known_regions(session)
     if region not in known:
@@ -82,9 +82,9 @@ def _known_regions(session: Any) -> set[str]:
 
 
 def check_region_of_url(url: str, region: str, where: str) -> None:
-    """Raise where the host's name tells another Region; names of one's own tell none."""
-    found = _IN_HOST.search(url)
-    if found is not None and found[1] != region:
+    """Raise an error if AWS's host name has another Region; a custom name has none."""
+    named = _IN_HOST.search(url)
+    if named is not None and named[1] != region:
         raise URL_OF_ANOTHER_REGION.error(
-            got=f"{found[1]} in {url}", allowed=f"a URL in {region}", where=where
+            got=f"{named[1]} in {url}", allowed=f"a URL in {region}", where=where
         )

@@ -103,20 +103,22 @@ class Wire:
         return known
 
     def _prepare(self, origin: str, operation: Operation, parameters: dict[str, Any]) -> Prepared:
-        made = self._serializer.serialize_to_request({**parameters, "Body": b""}, operation.model)
-        headers = {**self._headers, **made["headers"]}
+        serialized = self._serializer.serialize_to_request(
+            {**parameters, "Body": b""}, operation.model
+        )
+        headers = {**self._headers, **serialized["headers"]}
         check_header_values(headers)
-        url = origin + made["url_path"]
+        url = origin + serialized["url_path"]
         parts = urlsplit(url)
         lines = [
-            f"{made['method']} {parts.path} HTTP/1.1",
+            f"{serialized['method']} {parts.path} HTTP/1.1",
             f"Host: {host_of(url)}",
             "Accept-Encoding: identity",
             *(f"{key}: {text}" for key, text in headers.items()),
         ]
         return Prepared(
             head="".join(f"{line}\r\n" for line in lines).encode(),
-            request=PreparedRequest(self._signer, made["method"], url, headers),
+            request=PreparedRequest(self._signer, serialized["method"], url, headers),
         )
 
     def answer(
@@ -127,8 +129,8 @@ class Wire:
         body: Any,
         attempts: int,
     ) -> dict[str, Any]:
-        """boto3's dictionary for a good answer; ``headers`` by their names in lower case."""
-        found: dict[str, Any] = {
+        """Return boto3's dictionary for a good answer; names of ``headers`` are in lower case."""
+        answer: dict[str, Any] = {
             "ResponseMetadata": {
                 "RequestId": headers.get("x-amzn-requestid"),
                 "HTTPStatusCode": status,
@@ -140,8 +142,8 @@ class Wire:
         for name, member in operation.headers.items():
             value = headers.get(name)
             if value is not None:
-                found[member] = value
-        return found
+                answer[member] = value
+        return answer
 
     def error(
         self,

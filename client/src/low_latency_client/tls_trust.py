@@ -14,20 +14,20 @@ from botocore.httpsession import get_cert_path
 
 
 def tls_context(ca_file: str) -> ssl.SSLContext:
-    """A verifying client context with this bundle read once."""
-    made = ssl.create_default_context(cafile=ca_file)
-    made.hostname_checks_common_name = False  # names stand in subjectAltName (RFC 9110, 4.3.4)
-    return made
+    """Return a client context that verifies servers, with this bundle read once."""
+    context = ssl.create_default_context(cafile=ca_file)
+    context.hostname_checks_common_name = False  # names stand in subjectAltName (RFC 9110, 4.3.4)
+    return context
 
 
 def trusted_authorities(session: boto3.Session) -> str:
-    """The file that boto3 would use: AWS_CA_BUNDLE, the profile, REQUESTS_CA_BUNDLE, its own."""
+    """Return the file that boto3 would use: AWS_CA_BUNDLE, the profile's, REQUESTS_CA_BUNDLE, its own."""
     configured = session._session.get_config_variable("ca_bundle")
     return str(get_cert_path(configured or os.environ.get("REQUESTS_CA_BUNDLE") or True))
 
 
 def name_of(origin: str) -> tuple[str, int, bool]:
-    """Host and port of a URL, and whether TLS is spoken there."""
+    """Return host and port of a URL, and whether it uses TLS."""
     parts = urlsplit(origin)
     secure = parts.scheme == "https"
     return parts.hostname or "", parts.port or (443 if secure else 80), secure
@@ -40,26 +40,26 @@ def connected(
     secure: Callable[[Any], Any] | None,
     seconds_left: Callable[[], float | None],
 ) -> Any:
-    """A connected socket of this kind; addresses, as ``getaddrinfo`` has them, one after the other."""
+    """Return a connected socket; try the addresses of ``getaddrinfo`` one after the other."""
     failure: OSError | None = None
     for family, type_, protocol, _, address in addresses:
-        made: Any = kind(family, type_, protocol)
+        connection: Any = kind(family, type_, protocol)
         try:
             for option in options:
-                made.setsockopt(*option)
-            made.settimeout(seconds_left())
-            made.connect(address)
+                connection.setsockopt(*option)
+            connection.settimeout(seconds_left())
+            connection.connect(address)
             if secure is not None:
-                made.settimeout(seconds_left())
-                made = secure(made)
+                connection.settimeout(seconds_left())
+                connection = secure(connection)
         except BaseException as error:
-            made.close()
+            connection.close()
             # Another address has the same certificate, and after a time-out no time is left.
             if not isinstance(error, OSError) or isinstance(error, ssl.SSLError | TimeoutError):
                 raise
             failure = error
         else:
-            return made
+            return connection
     raise failure or OSError("the name has no address")
 
 

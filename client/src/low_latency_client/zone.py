@@ -199,20 +199,20 @@ _ORIGIN = re.compile(
 
 
 def checked_origin(url: str, where: str, *, allow_plain_http: bool = False) -> str:
-    """Scheme, host and port of a URL without a path."""
-    found = _ORIGIN.fullmatch(url) if isinstance(url, str) else None
-    if found is None or not _exists(found["host"], found["port"]):
+    """Return scheme, host and port of a URL that has no path, or raise its error."""
+    parts = _ORIGIN.fullmatch(url) if isinstance(url, str) else None
+    if parts is None or not _exists(parts["host"], parts["port"]):
         raise CLIENT_URL.error(
             got=repr(url), allowed="https://host or https://host:port", where=where
         )
-    scheme = found["scheme"].lower()
-    if scheme == "http" and not allow_plain_http and not is_this_machine(found["host"]):
+    scheme = parts["scheme"].lower()
+    if scheme == "http" and not allow_plain_http and not is_this_machine(parts["host"]):
         raise CLIENT_PLAIN_HTTP.error(
             got=repr(url),
             allowed="https://, or http:// to localhost, 127.0.0.1 or [::1]",
             where=where,
         )
-    return f"{scheme}://{found['host']}{found['port'] or ''}"
+    return f"{scheme}://{parts['host']}{parts['port'] or ''}"
 
 
 def _exists(host: str, port: str | None) -> bool:
