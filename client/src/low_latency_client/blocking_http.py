@@ -109,14 +109,14 @@ class BlockingPool(Pool[BlockingConnection]):
         if secure:
             context = cast(ssl.SSLContext, self._tls)  # the client has one for https
             wrap = partial(context.wrap_socket, server_hostname=host)
-        made = connected(
+        connection = connected(
             socket.socket,
             _resolved(host, port, deadline),
             self.sockets,
             wrap,
             lambda: _left(deadline),
         )
-        return BlockingConnection(self, origin, made)
+        return BlockingConnection(self, origin, connection)
 
     async def _together(
         self, start: Callable[[], Coroutine[Any, Any, BlockingConnection]], number: int
@@ -149,14 +149,14 @@ def _left(deadline: float) -> float:
 
 def _resolved(host: str, port: int, deadline: float) -> list[Any]:
     """The host's addresses; in a thread, as the system's resolver knows no time limit."""
-    found: list[Any] = []
+    outcomes: list[Any] = []
     resolved = threading.Event()
 
     def resolve() -> None:
         try:
-            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            outcomes.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except OSError as error:
-            found.append(error)
+            outcomes.append(error)
         finally:
             resolved.set()
 
@@ -164,8 +164,8 @@ def _resolved(host: str, port: int, deadline: float) -> list[Any]:
         resolved.wait(_left(deadline))
     else:
         resolve()
-    if not found:
+    if not outcomes:
         raise TimeoutError(f"no address of {host} in time")
-    if isinstance(found[0], OSError):
-        raise found[0]
-    return list(found[0])
+    if isinstance(outcomes[0], OSError):
+        raise outcomes[0]
+    return list(outcomes[0])

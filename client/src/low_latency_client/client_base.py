@@ -321,18 +321,18 @@ class ClientBase:
     ) -> Streamed:
         """A generation of this kind whose first token is there, the call's or its second copy's."""
         pool = self._open_pool()
-        given = {"ContentType": "application/json", **with_conversation(parameters, conversation)}
-        body = generation_body(given.pop("Body", None))
-        if given.get("SessionId") == NEW_SESSION:
+        request = {"ContentType": "application/json", **with_conversation(parameters, conversation)}
+        body = generation_body(request.pop("Body", None))
+        if request.get("SessionId") == NEW_SESSION:
             raise OPENED_BY_STREAM.error(
                 got=NEW_SESSION, allowed="the ID of an open session", where="stream, SessionId"
             )
-        stated = given.pop("Idempotent", None)
+        stated = request.pop("Idempotent", None)
         idempotent = stated is not None and stated_idempotent(stated)
         if hedge_generations is not False:
             check_kind(hedge_generations, bool, "stream, hedge_generations")
         hedging = self._generation_hedging if hedge_generations else None
-        if hedge_generations and (hedging is None or given.get("SessionId")):
+        if hedge_generations and (hedging is None or request.get("SessionId")):
             raise NOT_TWICE.error(
                 got="a SessionId" if hedging else "a client without hedging",
                 allowed="a client with hedging=Hedging(...), a call without SessionId",
@@ -346,7 +346,7 @@ class ClientBase:
             attempts.watch = claim.watch if claim else None
             generation = kind(self._wire, limits)
             try:
-                connection = await self._send(self._wire.stream, given, body, attempts)
+                connection = await self._send(self._wire.stream, request, body, attempts)
             except ReadTimeoutError as error:
                 raise generation.late(self._regional) from error
             await generation.begin(connection, attempts)

@@ -59,10 +59,10 @@ def generation_body(body: Any) -> bytes:
         raise NOT_STREAMED.error(
             got=f'"stream": {body["stream"]!r}', allowed='"stream": true', where="stream, Body"
         )
-    asked = {**body, "stream": True}
-    asked.setdefault("stream_options", {"include_usage": True})
+    streamed = {**body, "stream": True}
+    streamed.setdefault("stream_options", {"include_usage": True})
     try:
-        return json.dumps(asked).encode()
+        return json.dumps(streamed).encode()
     except (TypeError, ValueError) as error:
         raise ParamValidationError(report=f"Body is not JSON: {error}") from error
 
@@ -103,11 +103,11 @@ def prefix_aware_id(messages: Iterable[Mapping[str, Any]], leading: int | None =
     if leading is not None:
         check_kind(leading, int, "prefix_aware_id, leading")
     try:
-        given = iter(messages)
+        conversation = iter(messages)
     except TypeError:
         check_kind(messages, Iterable, "prefix_aware_id, messages")
         raise
-    for message in given:
+    for message in conversation:
         if leading is not None and len(beginning) >= leading:
             break
         try:
@@ -141,17 +141,17 @@ def closing(session: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _asking(kind: str, session: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     body = b'{"requestType": "%b"}' % kind.encode()
-    asked = {"ContentType": "application/json", "Body": body, **parameters}
-    return dict(SessionId=session, **asked)  # a TypeError where the caller gives one, too
+    request = {"ContentType": "application/json", "Body": body, **parameters}
+    return dict(SessionId=session, **request)  # a TypeError if the caller passes one, too
 
 
-def session_id(told: str | None) -> str:
-    """The ID of ``NewSessionId``, which names the session's end beside it."""
-    found = (told or "").partition(";")[0].strip()
-    if not found:
+def session_id(header: str | None) -> str:
+    """Return the ID in ``NewSessionId``, which has the session's expiry beside it."""
+    session = (header or "").partition(";")[0].strip()
+    if not session:
         raise NO_SESSION.error(
             got="an answer without NewSessionId",
             allowed="an answer with NewSessionId",
             where="open_session",
         )
-    return found
+    return session

@@ -76,18 +76,18 @@ class ServerSentEvents:
         if not self._begun:
             self._begun = True
             lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
-        found: list[bytes] = []
-        held = self._data
+        payloads: list[bytes] = []
+        event_lines = self._data
         for line in lines:
             if not line:
-                if held:
-                    found.append(held[0] if len(held) == 1 else b"\n".join(held))
-                    held.clear()
+                if event_lines:
+                    payloads.append(b"\n".join(event_lines))
+                    event_lines.clear()
             elif line.startswith(b"data:"):
-                held.append(line[6:] if line[5:6] == b" " else line[5:])
+                event_lines.append(line[6:] if line[5:6] == b" " else line[5:])
             elif line == b"data":
-                held.append(b"")
-        return found
+                event_lines.append(b"")
+        return payloads
 
 
 class StreamedForm:
@@ -103,11 +103,11 @@ class StreamedForm:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The payloads that these bytes complete."""
-        found = self._whole(data)
-        self._unread = 0 if found else self._unread + len(data)
+        payloads = self._whole(data)
+        self._unread = 0 if payloads else self._unread + len(data)
         if self._unread > LARGEST_BODY_BYTES:
             raise ResponseStreamingError(error="more than 25 MB without an event")
-        return found
+        return payloads
 
     def end(self) -> list[bytes]:
         """The last payload, if its end has not come: whole or cut."""
@@ -153,7 +153,7 @@ def content_of(chunk: Mapping[str, Any]) -> str | None:
     'Once'
     >>> content_of({"choices": [], "usage": {"completion_tokens": 1}})
     """
-    found = None
+    content = None
     for choice in chunk.get("choices") or ():
         delta = choice.get("delta") or choice.get("message")
         if delta is None:
@@ -161,33 +161,35 @@ def content_of(chunk: Mapping[str, Any]) -> str | None:
         else:
             text = delta.get("content")
             if not text and any(value for name, value in delta.items() if name != "role"):
-                found = found or ""
+                content = content or ""
         if text:
-            found = (found or "") + text
-    return found
+            content = (content or "") + text
+    return content
 
 
-def as_chunk(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def as_chunk(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     """OpenAI's form of what LMI and TGI stream, and of whole answers; others as they are."""
-    token, details = found.get("token"), found.get("details")
-    whole = found.get("generated_text")
+    token, details = answer.get("token"), answer.get("details")
+    whole = answer.get("generated_text")
     if isinstance(token, Mapping):
         special = token.get("special") or token.get("special_token")  # it is no text
         delta = {"special" if special else "content": token.get("text")}
     elif isinstance(whole, str):
         delta = {"content": whole}
     else:
-        choices = found.get("choices")
+        choices = answer.get("choices")
         choices = choices if isinstance(choices, list) else []
         whole = [
             choice for choice in choices if isinstance(choice, Mapping) and choice.get("message")
         ]
-        ended = [{**each, "finish_reason": each.get("finish_reason") or _ENDED} for each in whole]
-        return {**found, "choices": ended} if ended else found
+        ended = [
+            {**choice, "finish_reason": choice.get("finish_reason") or _ENDED} for choice in whole
+        ]
+        return {**answer, "choices": ended} if ended else answer
     details = details if isinstance(details, Mapping) else {}
     reason = None if whole is None and not details else details.get("finish_reason") or _ENDED
     if reason == "error":  # of LMI, in the middle
-        return {"error": {"code": "error", "message": str(found.get("error") or "")}}
+        return {"error": {"code": "error", "message": str(answer.get("error") or "")}}
     usage = {ours: details[theirs] for ours, theirs in _USAGE.items() if theirs in details}
     return {"choices": [{"delta": delta, "finish_reason": reason}], "usage": usage}
 
@@ -433,7 +435,7 @@ class Tokens:
     def _other_form(self) -> str:
         return f"an answer of another form: {self._first[:MOST_SHOWN].decode(errors='replace')}"
 
-    def _add(self, found: list[GenerationPart], payload: bytes) -> None:
+    def _add(self, parts: list[GenerationPart], payload: bytes) -> None:
         if self._done or payload == DONE:
             self._done = True
             return
@@ -459,4 +461,4 @@ class Tokens:
         self._count += 1
         if self.time_to_first_token is None:
             self.time_to_first_token = timedelta(seconds=time.monotonic() - self._began)
-        found.append(GenerationPart(text, content))
+        parts.append(GenerationPart(text, content))

@@ -93,8 +93,9 @@ class Sigv4Signer:
         for part in (self.region, _SERVICE, "aws4_request"):
             key = _hmac_digest(key, part.encode(), "sha256")
         scope = f"{day}/{self.region}/{_SERVICE}/aws4_request"
-        self._key = made = _SigningKey(day, credentials, key, scope)
-        return made
+        signing_key = _SigningKey(day, credentials, key, scope)
+        self._key = signing_key
+        return signing_key
 
 
 class PreparedRequest:
@@ -244,10 +245,11 @@ class RenewedCredentials:
 
     def _take_held(self) -> bool:
         """Whether the source holds credentials that are valid, which are ours from now on."""
-        held, ends = held_credentials(self._source)
+        credentials, ends = held_credentials(self._source)
         if ends <= time.time():
             return False
-        self._current, self._ends = held, ends
+        self._current = credentials
+        self._ends = ends
         return True
 
     def waits(self, deadline: float) -> Iterator[float]:
@@ -278,8 +280,8 @@ class RenewedCredentials:
 
 def _renew(of: weakref.ref[RenewedCredentials], wake: threading.Event) -> None:
     """Until the client ends, closed or not."""
-    while (one := of()) is not None and one.wake is wake:
-        pause = one.look()
-        del one
+    while (credentials := of()) is not None and credentials.wake is wake:
+        pause = credentials.look()
+        del credentials  # while this waits, nothing keeps the client
         wake.wait(pause)
         wake.clear()
