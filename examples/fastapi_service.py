@@ -16,8 +16,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from botocore.exceptions import ClientError, ConnectTimeoutError, HTTPClientError, ReadTimeoutError
-from botocore.exceptions import ConnectionError as NoConnectionError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
 from fastapi import FastAPI, HTTPException, Request, Response
 
 from low_latency_client import AsyncRuntimeClient
@@ -29,6 +28,7 @@ STATUS_OF_ERROR = {
     "ModelNotReadyException": 503,
     "ServiceUnavailable": 503,
     "ThrottlingException": 429,
+    "503": 503,  # of a proxy or a load balancer, without a code of AWS's
 }
 
 
@@ -40,7 +40,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         latency_target="200ms",
         concurrency=50,
         url=os.environ.get("REGIONAL_URL"),
-        zonal_urls=json.loads(os.environ.get("ZONAL_URLS", "{}")),
+        zonal_urls=json.loads(os.environ.get("ZONAL_URLS") or "{}"),
     )
     async with client:
         app.state.client = client
@@ -65,6 +65,6 @@ async def predict(request: Request) -> Response:
     except ClientError as error:
         code = error.response["Error"]["Code"]
         raise HTTPException(STATUS_OF_ERROR.get(code, 502), code) from error
-    except (NoConnectionError, HTTPClientError) as error:
-        raise HTTPException(502, "the endpoint cannot be reached") from error
+    except BotoCoreError as error:  # no connection, no answer, no credentials
+        raise HTTPException(502, "the endpoint cannot be called") from error
     return Response(answer["Body"], media_type=answer.get("ContentType"))

@@ -22,12 +22,12 @@ ENDPOINT_NAME = os.environ["ENDPOINT_NAME"]
 CLIENT = RuntimeClient(
     os.environ["AWS_REGION"],
     latency_target="200ms",
-    # A call ends after CLIENT.timing.longest_call, 2.9 s with its retry: the function's timeout,
-    # 3 s by default, must be longer.
+    # A call ends after CLIENT.timing.longest_call, 2.9 s with its retry: keep the function's
+    # timeout, 3 s by default, above that.
     read_timeout="1s",
     concurrency=1,  # an execution environment handles one event at a time
     url=os.environ.get("REGIONAL_URL"),
-    zonal_urls=json.loads(os.environ.get("ZONAL_URLS", "{}")),
+    zonal_urls=json.loads(os.environ.get("ZONAL_URLS") or "{}"),
 )
 
 

@@ -40,6 +40,7 @@ def test_a_good_answer(recording: Make, records: list[CallRecord]) -> None:
         operation="InvokeEndpoint",
         endpoint_name="plain",
         seconds=record.seconds,
+        retries=0,
         status=200,
         variant=record.variant,
     )

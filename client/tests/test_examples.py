@@ -149,10 +149,7 @@ def test_an_endpoint_that_nobody_answers_for(aws: LocalAws, examples: Examples) 
         service.DEADLINE_SECONDS = 20.0
         runtime.stop()
         (answer,) = posted(service)
-    assert (answer.status_code, answer.json()) == (
-        502,
-        {"detail": "the endpoint cannot be reached"},
-    )
+    assert (answer.status_code, answer.json()) == (502, {"detail": "the endpoint cannot be called"})
 
 
 # ---------------------------------------------------------------------------------------- Lambda

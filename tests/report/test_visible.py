@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from rich.console import Console
 
 from low_latency_endpoint.cli.errors import all_codes
 from low_latency_endpoint.cli.output import print_document, print_json
-from low_latency_endpoint.errors import SettingsError, did_you_mean, rules
+from low_latency_endpoint.errors import ConfigurationError, SettingsError, did_you_mean, rules
 from low_latency_endpoint.errors.findings import located
 from low_latency_endpoint.report import document as module
 from low_latency_endpoint.report.document import Document, Section
@@ -209,3 +210,11 @@ def test_the_commands_print_by_one_function() -> None:
         )
     }
     assert printing == allowed
+
+
+def test_an_error_reaches_another_process_whole() -> None:
+    one = ConfigurationError(code="LLE101", what="a", got="b", allowed="c", fix="d", where="e")
+    for error in (one, SettingsError("endpoint.yaml", [(3, one)])):
+        same = pickle.loads(pickle.dumps(error))
+        assert type(same) is type(error)
+        assert str(same) == str(error)

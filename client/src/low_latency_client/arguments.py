@@ -29,7 +29,9 @@ CLIENT_CALL = rule(
 )
 
 DURATION = rule(
-    "LLC125", "a duration has no unit", fix='Give datetime.timedelta(milliseconds=200) or "200ms".'
+    "LLC125",
+    "a duration cannot be read",
+    fix='Give datetime.timedelta(milliseconds=200), or a number with ms, s, m or h: "200ms".',
 )
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

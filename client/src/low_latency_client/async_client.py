@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import timedelta
-from typing import Unpack
+from typing import Self, Unpack
 
 from .async_http import AsyncPool
 from .call_parameters import (
@@ -68,7 +68,7 @@ class AsyncRuntimeClient(ClientBase):
         self._of_parent: AsyncPool | None = None
         self._race = TaskRace()
 
-    async def __aenter__(self) -> AsyncRuntimeClient:
+    async def __aenter__(self) -> Self:
         if not self._is_entered():
             try:
                 await self._enter()

@@ -31,6 +31,7 @@ from .limits import Range
 from .region import checked_region, region_of
 from .signing import CredentialsSource, Sigv4Signer, held_credentials
 from .timing import CLIENT_CREDENTIALS, CLIENT_REGION
+from .zone import checked_origin
 
 __all__ = ["BearerToken", "BearerTokens", "bearer_token", "openai_base_url"]
 
@@ -86,7 +87,8 @@ def bearer_token(
 
 
 def _token(source: CredentialsSource | None, region: str, expires: timedelta) -> BearerToken:
-    seconds = TOKEN_LIFETIME.check(expires.total_seconds(), "expires")
+    lifetime = expires.total_seconds()
+    seconds = TOKEN_LIFETIME.check(int(lifetime) if lifetime.is_integer() else lifetime, "expires")
     if source is None:
         raise CLIENT_CREDENTIALS.error(
             got="none", allowed="any AWS credentials", where="credentials"
@@ -205,7 +207,12 @@ class BearerTokens:
 
 @checked
 def openai_base_url(
-    endpoint_name: str, *, region: str = "", url: str = "", inference_component: str | None = None
+    endpoint_name: str,
+    *,
+    region: str = "",
+    url: str = "",
+    inference_component: str | None = None,
+    allow_plain_http: bool = False,
 ) -> str:
     """The ``base_url`` that openai's SDK needs.
 
@@ -219,11 +226,14 @@ def openai_base_url(
         In its place: the stack's output ``RegionalUrl`` or ``ZonalUrl-...``.
     inference_component : str, optional
         Of an endpoint with several models.
+    allow_plain_http : bool, optional
+        Whether ``http://`` may lead to another machine, where the token can be read on the way; by
+        default only to this one.
 
     Raises
     ------
     ConfigurationError
-        ``LLC108`` with neither or both of ``region`` and ``url``.
+        ``LLC107`` or ``LLC110`` for a URL; ``LLC108`` with neither or both of ``region`` and ``url``.
 
     Examples
     --------
@@ -236,5 +246,7 @@ def openai_base_url(
     if not url:
         checked_region(region)
         url = f"https://runtime.sagemaker.{region}.amazonaws.com"
-    component = f"/inference-components/{quote(inference_component)}" if inference_component else ""
-    return f"{url.rstrip('/')}/endpoints/{quote(endpoint_name)}{component}/openai/v1"
+    path = f"/endpoints/{quote(endpoint_name, safe='')}"
+    if inference_component:
+        path += f"/inference-components/{quote(inference_component, safe='')}"
+    return f"{checked_origin(url, 'url', allow_plain_http=allow_plain_http)}{path}/openai/v1"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from datetime import timedelta
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from botocore.response import StreamingBody
 
@@ -81,7 +81,7 @@ class RuntimeClient(ClientBase):
         self._pool.leave_to_parent()
         self._race = ThreadRace()
 
-    def __enter__(self) -> RuntimeClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -20,13 +20,16 @@ from .zone import ZonalRoute
 
 # Answers that say "not now" rather than "not this": the request was not, or not fully, served.
 _RETRYABLE_STATUS = frozenset({500, 502, 503, 504, 530})
-# Fields of the requests that language models take (OpenAI's chat and completions, TGI's and DJL's).
+# Fields of the requests that language models take (OpenAI's chat, completions and responses, TGI's
+# and DJL's).
 _GENERATIVE = (
     b'"messages"',
     b'"prompt"',
     b'"max_tokens"',
     b'"max_new_tokens"',
     b'"max_completion_tokens"',
+    b'"max_output_tokens"',
+    b'"do_sample"',
 )
 
 

@@ -34,8 +34,8 @@ class CallRecord:
     seconds : float
         From the call to its answer, retries and the wait for a connection included. Of a response
         stream to the head of the answer, of ``stream()`` to the first token.
-    retries : int
-        Attempts after the first one. 0 for an error without an answer, which does not tell them.
+    retries : int or None
+        Attempts after the first one; None for an error without an answer, which does not tell them.
     status : int or None
         HTTP status of the answer; None if none came.
     variant : str or None
@@ -56,7 +56,7 @@ class CallRecord:
     operation: str
     endpoint_name: str
     seconds: float
-    retries: int = 0
+    retries: int | None = None
     status: int | None = None
     variant: str | None = None
     error: str | None = None
@@ -140,4 +140,4 @@ def _public_class(error: BaseException) -> str:
 
 def _details_of_metadata(response: Mapping[str, Any]) -> dict[str, Any]:
     metadata = response.get("ResponseMetadata", {})
-    return {"status": metadata.get("HTTPStatusCode"), "retries": metadata.get("RetryAttempts", 0)}
+    return {"status": metadata.get("HTTPStatusCode"), "retries": metadata.get("RetryAttempts")}

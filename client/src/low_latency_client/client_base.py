@@ -13,14 +13,14 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import boto3
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError, ReadTimeoutError
 from botocore.utils import get_environ_proxies
 
-from .arguments import check_kind, checked, duration
+from .arguments import CLIENT_ARGUMENT, check_kind, checked, duration
 from .call_attempts import Attempts, CallRules, is_idempotent, stated_idempotent
 from .call_records import CallRecord, recorded
 from .generation_requests import (
@@ -174,6 +174,10 @@ class ClientBase:
         region = region_of(session, region)
         if url is None:
             warn_of_unknown_region(session, region)
+        if inspect.iscoroutinefunction(on_call):
+            raise CLIENT_ARGUMENT.error(
+                got="a coroutine function", allowed="a function or None", where="on_call"
+            )
 
         # boto3's own client says which URL and which User-Agent it would use.
         probe = session.client("sagemaker-runtime", region_name=region)
@@ -236,13 +240,17 @@ class ClientBase:
     def __init_subclass__(cls) -> None:
         """Have the constructor checked, and its errors and help in the name of the class."""
         super().__init_subclass__()
-        if "__init__" not in vars(cls):
+        if ClientBase in cls.__bases__ and "__init__" not in vars(cls):
             constructor = checked(ClientBase.__init__, cls.__name__)
             constructor.__doc__ = inspect.getdoc(ClientBase)
             cls.__init__ = constructor  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._regional!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: two clients would share connections and locks."""
+        raise TypeError(f"{type(self).__name__} cannot be copied: create one client per process")
 
     def start_anew(self) -> None:
         """In a forked child, where neither the parent's threads nor its connections are ours."""
@@ -297,7 +305,10 @@ class ClientBase:
     @recorded("InvokeEndpointWithResponseStream")
     async def _events(self, kind: type[EventStream], parameters: Any) -> Any:
         """boto3's answer to ``InvokeEndpointWithResponseStream``; its body is of this kind."""
-        idempotent, body = self._taken_apart(parameters)
+        stated = parameters.get("Idempotent")
+        _, body = self._taken_apart(parameters)
+        # A stream is a generation, whatever fields its body has.
+        idempotent = stated is not None and stated_idempotent(stated)
         started = time.perf_counter()
         attempts = Attempts(self._rules, idempotent)
         operation = self._wire.stream
@@ -362,12 +373,14 @@ class ClientBase:
         """One call with its retries; the connection holds an answer below 300."""
         pool = self._open_pool()
         stream = operation is self._wire.stream
+        error: Any = None
 
         def prepare(origin: str) -> Prepared:
             return self._wire.prepare(origin, operation, parameters)
 
         while True:
-            error: Any
+            if error is not None and pool.closed:
+                raise error
             try:
                 connection: Connection = await pool.exchange(prepare, body, attempts, stream=stream)
             except CredentialsEnded:
@@ -391,7 +404,7 @@ class ClientBase:
                 if attempts.watch is not None:
                     attempts.watch(None)
                 connection.give_back()
-            if pause is None or pool.closed:
+            if pause is None:
                 raise error
             await pool.sleep(pause)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = ["ConfigurationError", "ErrorRule", "did_you_mean", "located", "rule", "rules"]
 
@@ -59,6 +59,9 @@ class ConfigurationError(Exception):
         self.source = source
         self.where = _escaped(where)
         super().__init__(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), vars(self))
 
     def __str__(self) -> str:
         lines = [f"{self.code}: {self.what}"]
@@ -129,6 +132,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     close = get_close_matches(name, list(known), n=1)
     return f"Did you mean {close[0]}?" if close else ""
+
+
+def _rebuilt(kind: type[ConfigurationError], parts: dict[str, str]) -> ConfigurationError:
+    """Return an error again after it was pickled or copied."""
+    return kind(**parts)
 
 
 def _escaped(text: str) -> str:

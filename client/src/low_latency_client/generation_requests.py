@@ -62,7 +62,7 @@ def generation_body(body: Any) -> bytes:
     streamed = {**body, "stream": True}
     streamed.setdefault("stream_options", {"include_usage": True})
     try:
-        return json.dumps(streamed).encode()
+        return json.dumps(streamed, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ParamValidationError(report=f"Body is not JSON: {error}") from error
 

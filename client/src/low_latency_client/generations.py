@@ -225,8 +225,10 @@ class GenerationTimeoutError(ReadTimeoutError):  # type: ignore[misc]  # untyped
         '{limit} of {seconds:g} s passed; {tokens} tokens had come (endpoint URL: "{endpoint_url}")'
     )
 
-    def __init__(self, **named: Any) -> None:
-        super().__init__(**named)
+    def __init__(self, request: Any = None, response: Any = None, **named: Any) -> None:
+        super().__init__(
+            request, response, **named
+        )  # in botocore's order, by which it is unpickled
         self.limit: str = named["limit"]
         self.seconds: float = named["seconds"]
         self.tokens: int = named["tokens"]
@@ -246,8 +248,10 @@ class GenerationCutError(ConnectionClosedError):  # type: ignore[misc]  # untype
         '({error}; endpoint URL: "{endpoint_url}")'
     )
 
-    def __init__(self, **named: Any) -> None:
-        super().__init__(**named)
+    def __init__(self, request: Any = None, response: Any = None, **named: Any) -> None:
+        super().__init__(
+            request, response, **named
+        )  # in botocore's order, by which it is unpickled
         self.tokens: int = named["tokens"]
 
 
@@ -266,6 +270,9 @@ class GenerationFailedError(EventStreamError):  # type: ignore[misc]  # untyped 
     def __init__(self, response: dict[str, Any], operation: str, tokens: int) -> None:
         super().__init__(response, operation)
         self.tokens = tokens
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.response, self.operation_name, self.tokens)
 
     def __str__(self) -> str:
         return f"{super().__str__()} ({self.tokens} tokens had come)"

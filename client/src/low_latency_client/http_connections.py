@@ -409,13 +409,18 @@ class Pool(ABC, Generic[C]):
             connection.abort()
 
     async def open(self, origin: str, number: int) -> int:
-        """Open connections ahead; returns how many are open. Failures are not raised."""
-        outcomes = await self._together(partial(self._open_one, origin), number)
+        """Open connections ahead and return how many are open. Failures are not raised.
+
+        All of them together take no longer than one may: a peer that says nothing would otherwise
+        hold the constructor up once for each.
+        """
+        deadline = time.monotonic() + self._ahead_seconds
+        outcomes = await self._together(partial(self._open_one, origin, deadline), number)
         return sum(1 for outcome in outcomes if not isinstance(outcome, BaseException))
 
-    async def _open_one(self, origin: str) -> C:
-        """A connection that is kept, also when the others are not waited for."""
-        connection = await self._connect(origin, self._ahead_seconds)
+    async def _open_one(self, origin: str, deadline: float) -> C:
+        """Return a connection that is kept, also when the others are not waited for."""
+        connection = await self._connect(origin, max(0.0, deadline - time.monotonic()))
         self._kept.put(origin, connection, time.monotonic())
         return connection
 

@@ -72,7 +72,7 @@ class Range:
             return False
         if not math.isfinite(value):
             return False
-        if self.whole and value != int(value):
+        if self.whole and not isinstance(value, int):
             return False
         return self.minimum <= value <= self.maximum
 

@@ -16,7 +16,7 @@ from .zone import ClientZone
 
 _log = logging.getLogger(__name__)
 #: AWS's own names, those of interface endpoints and those of zones alike.
-_IN_HOST = re.compile(rf"\bsagemaker(?:-fips)?\.({REGION_NAME})\.")
+_IN_HOST = re.compile(rf"\bsagemaker(?:-fips)?\.({REGION_NAME})\.", re.IGNORECASE)
 #: How the name of a zone begins: us-east-1 of us-east-1a, us-west-2 of us-west-2-lax-1a.
 _REGION_OF_ZONE = re.compile(r"[a-z]{2,4}(?:-[a-z]+)+-\d")
 
@@ -84,7 +84,7 @@ def _known_regions(session: Any) -> set[str]:
 def check_region_of_url(url: str, region: str, where: str) -> None:
     """Raise an error if AWS's host name has another Region; a custom name has none."""
     named = _IN_HOST.search(url)
-    if named is not None and named[1] != region:
+    if named is not None and named[1].lower() != region:
         raise URL_OF_ANOTHER_REGION.error(
             got=f"{named[1]} in {url}", allowed=f"a URL in {region}", where=where
         )

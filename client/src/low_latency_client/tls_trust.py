@@ -15,7 +15,10 @@ from botocore.httpsession import get_cert_path
 
 def tls_context(ca_file: str) -> ssl.SSLContext:
     """Return a client context that verifies servers, with this bundle read once."""
-    context = ssl.create_default_context(cafile=ca_file)
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+    except FileNotFoundError as error:  # which does not name the file
+        raise FileNotFoundError(error.errno, error.strerror, ca_file) from error
     context.hostname_checks_common_name = False  # names stand in subjectAltName (RFC 9110, 4.3.4)
     return context
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..report.visible import visible, visible_lines
 from .codes import RETIRED, next_free, places_of
@@ -193,6 +193,9 @@ class ConfigurationError(LowLatencyEndpointError):
         self.where = visible(where)
         super().__init__(str(self))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), vars(self))
+
     def __str__(self) -> str:
         allowed, fix = ("allowed", self.allowed), ("fix", self.fix)
         # What is meant is not looked for behind a long list of what could be.
@@ -200,6 +203,11 @@ class ConfigurationError(LowLatencyEndpointError):
         parts = [("where", self.where), ("got", self.got), *advice, ("source", self.source)]
         lines = [f"  {label + ':':9}{text}" for label, text in parts if text]
         return "\n".join([f"{self.code}: {self.what}", *lines])
+
+
+def _rebuilt(kind: type[ConfigurationError], parts: dict[str, str]) -> ConfigurationError:
+    """Return an error again after it was copied or pickled."""
+    return kind(**parts)
 
 
 class BrokenRule(LowLatencyEndpointError):
@@ -232,6 +240,9 @@ class SettingsError(LowLatencyEndpointError):
         self.path = visible(path)
         self.problems = sorted(problems, key=lambda problem: problem[0])
         super().__init__("\n".join(self.parts))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.problems)
 
     @property
     def parts(self) -> list[str]:

@@ -61,7 +61,10 @@ class _BearerRequest:
         if unknown := sorted(set(overrides) - set(_OPENAI_HEADERS)):
             raise TARGET_API.error(got=", ".join(unknown), allowed=", ".join(_OPENAI_HEADERS))
         base = openai_base_url(
-            target.endpoint_name, url=url, inference_component=target.inference_component
+            target.endpoint_name,
+            url=url,
+            inference_component=target.inference_component,
+            allow_plain_http=target.allow_plain_http,
         )
         headers = {
             "Host": host_of(url),
