@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from botocore.exceptions import ClientError
 
 from low_latency_client.async_http import AsyncPool
 from low_latency_client.blocking_http import BlockingPool
@@ -127,6 +128,50 @@ def test_which_copy_answers(
     assert run_core(kind, call) == expected
     assert copies.ended == (cancelled if kind == "asyncio" else [])
     assert copies.does == ([second] if second[1] == "never" else [])
+
+
+def answered(status: int, code: str) -> ClientError:
+    response = {"ResponseMetadata": {"HTTPStatusCode": status}, "Error": {"Code": code}}
+    return ClientError(response, "InvokeEndpoint")
+
+
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+@pytest.mark.parametrize(
+    ("error", "is_final"),
+    [
+        (answered(400, "ValidationError"), True),
+        (answered(403, "AccessDeniedException"), True),
+        (answered(400, "ThrottlingException"), False),
+        (answered(424, "ModelError"), False),
+        (answered(503, "ServiceUnavailable"), False),
+    ],
+    ids=str,
+)
+def test_an_error_that_both_copies_would_get_is_not_waited_for(
+    kind: str, error: ClientError, is_final: bool
+) -> None:
+    sleep = AsyncPool.sleep if kind == "asyncio" else BlockingPool.sleep
+    begun: list[str] = []
+    copies = state(delay=timedelta(milliseconds=1))
+
+    async def copy(claim: Claim) -> str:
+        begun.append("copy")
+        number = len(begun)
+        claim.watch(Copies(kind))
+        await sleep(0.05 if number == 1 else 0.2)
+        if number == 1:
+            raise error
+        return "second"
+
+    async def call() -> str:
+        race = TaskRace() if kind == "asyncio" else ThreadRace()
+        try:
+            return await hedged(copy, copies, race, lambda: False)
+        except ClientError:
+            return "error"
+
+    assert run_core(kind, call) == ("error" if is_final else "second")
+    assert len(begun) == 2
 
 
 def test_a_cancelled_caller_cancels_both() -> None:

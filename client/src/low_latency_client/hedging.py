@@ -19,16 +19,19 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
+from botocore.exceptions import ClientError
+
 from .arguments import checked_class, duration, milliseconds
 from .daemon_threads import DaemonThreads
 from .event_loops import run_without_loop
-from .timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
+from .timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, THROTTLES, Budget, ClientCounts
 
 T = TypeVar("T")
 
 _WINDOW = 1_000  # most recent calls that the percentile is of
 _ENOUGH = 100  # below this a percentile says nothing
 _RECOMPUTE_EVERY = 50
+_FINAL_STATUS = frozenset({400, 403, 404, 413})
 
 
 @checked_class
@@ -212,9 +215,10 @@ async def hedged(
     is_full: Callable[[], bool],
     drop: Callable[[Claim, Any], None] | None = None,
 ) -> T:
-    """The first good result of one or two calls; the other is dropped.
+    """Return the first good result of one or two calls; the other is dropped.
 
-    When both fail, the first call's own error is raised. No second copy waits: none is made while
+    An error that the other copy would get as well, such as a wrong name, is raised at once. When
+    both fail, the first call's own error is raised. No second copy waits: none is made while
     the connections are full.
     """
     sent = race.future()
@@ -228,8 +232,8 @@ async def hedged(
             claims[0].doubt()
             claims.append(Claim(sent))
             copies.append(race.start(call(claims[1])))
-        winner = await _first_good(copies, race)
-        if winner is not copies[0]:
+        winner = await _first_decided(copies, race)
+        if winner is not copies[0] and not _failed(winner):
             hedging.won()
         result: T = winner.result()
         kept = winner
@@ -241,16 +245,26 @@ async def hedged(
                 (drop or race.drop)(claim, copy)
 
 
-async def _first_good(copies: list[Any], race: ThreadRace | TaskRace) -> Any:
-    """The first to end well; the first copy when all fail."""
+async def _first_decided(copies: list[Any], race: ThreadRace | TaskRace) -> Any:
+    """Return the first copy that ends well or with a final error; the first copy when all fail."""
     waiting = copies
     while waiting:
         await race.first(waiting)
         for copy in copies:
-            if copy.done() and not _failed(copy):
+            if copy.done() and (not _failed(copy) or _is_final(copy)):
                 return copy
         waiting = [copy for copy in copies if not copy.done()]
     return copies[0]
+
+
+def _is_final(copy: Any) -> bool:
+    """Return whether a copy failed with an error of the request, which every instance gives."""
+    error = None if copy.cancelled() else copy.exception()
+    if not isinstance(error, ClientError):
+        return False
+    # An error inside a stream has no status.
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return status in _FINAL_STATUS and error.response["Error"].get("Code") not in THROTTLES
 
 
 def _failed(copy: Any) -> bool:
