@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
 import socket
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +38,10 @@ ERRORS = [
     GenerationCutError(tokens=3, error="cut", endpoint_url="https://a"),
     GenerationFailedError({"Error": {"Code": "x", "Message": "y"}}, "operation", 3),
 ]
+
+
+def loopback(server: LoopbackRuntime, folder: Path) -> dict[str, Any]:
+    return options(url=server.url, ca_bundle=folder / "ca.pem")
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
@@ -139,6 +145,39 @@ def test_a_call_that_was_answered_keeps_its_error_when_the_client_is_closed(
             caller.close()
             assert not isinstance(call.exception(20), ConfigurationError)
             server.runtime.requests.clear()
+
+
+def test_a_task_that_leaves_the_client_ends_no_call_of_another(
+    server: LoopbackRuntime, folder: Path
+) -> None:
+    async def both() -> list[int]:
+        client = AsyncRuntimeClient(**loopback(server, folder))
+
+        async def call(name: str) -> int:
+            async with client:
+                answer = await client.invoke_endpoint(EndpointName=name, Body=b"{}")
+            return answer["ResponseMetadata"]["HTTPStatusCode"]
+
+        return await asyncio.gather(call("plain"), call("slow-200"))
+
+    assert asyncio.run(both()) == [200, 200]
+
+
+def test_a_client_serves_one_event_loop_at_a_time(server: LoopbackRuntime, folder: Path) -> None:
+    client = AsyncRuntimeClient(**loopback(server, folder))
+
+    async def enter() -> None:
+        async with client:
+            await client.invoke_endpoint(EndpointName="plain", Body=b"{}")
+
+    async def enter_here_and_elsewhere() -> None:
+        async with client:
+            with refused("LLC112"):
+                await asyncio.to_thread(asyncio.run, enter())
+            await client.invoke_endpoint(EndpointName="plain", Body=b"{}")
+
+    asyncio.run(enter_here_and_elsewhere())
+    asyncio.run(enter())
 
 
 @pytest.mark.realtime  # measures how long a constructor takes

@@ -120,7 +120,9 @@ def test_a_client_that_is_entered_twice_opens_one_pool(server: LoopbackRuntime) 
         await asyncio.gather(client.__aenter__(), client.__aenter__())
         async with client:
             await client.invoke_endpoint(**CALL)
+        await client.invoke_endpoint(**CALL)  # the two others have not left it
         assert server.runtime.connections == 2
+        await asyncio.gather(client.__aexit__(), client.__aexit__())
 
     asyncio.run(use())
     assert wait_for_connections(server, 0) == 0

@@ -66,6 +66,7 @@ class AsyncRuntimeClient(ClientBase):
 
     def _begin(self) -> None:
         self._of_parent: AsyncPool | None = None
+        self._entries = 0  # of the pool: each task that enters the client leaves it by itself
         self._race = TaskRace()
 
     async def __aenter__(self) -> Self:
@@ -76,9 +77,16 @@ class AsyncRuntimeClient(ClientBase):
                 if not self._is_entered():
                     self._credentials.close()
                 raise
+        self._entries += 1
         return self
 
     async def _enter(self) -> None:
+        if self._pool is not None and self._pool.is_open_elsewhere():
+            raise CLIENT_LOOP.error(
+                got="a client that another event loop has entered",
+                allowed="a client for each event loop",
+                where="AsyncRuntimeClient",
+            )
         self._credentials.start()
         for pause in self._credentials.waits(time.monotonic() + _ENTER_SECONDS):
             await asyncio.sleep(pause)
@@ -87,7 +95,9 @@ class AsyncRuntimeClient(ClientBase):
             return
         if self._pool is not None:
             self._pool.close()  # of an event loop before this one
-        self._pool = pool = AsyncPool(self.timing, self._sockets, self._tls, self._connections)
+        pool = AsyncPool(self.timing, self._sockets, self._tls, self._connections)
+        self._pool = pool
+        self._entries = 0
         try:
             if self._opened_ahead:
                 await self.preconnect(self._opened_ahead)
@@ -107,10 +117,13 @@ class AsyncRuntimeClient(ClientBase):
             self._pool = None
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        self._entries -= 1
+        if self._entries <= 0:
+            await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, whoever has entered the client."""
+        self._entries = 0
         self._credentials.close()
         if self._pool is not None:
             self._pool.close()

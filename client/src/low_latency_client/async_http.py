@@ -210,6 +210,10 @@ class AsyncPool(Pool[AsyncConnection]):
         """Whether the running event loop is the pool's."""
         return self.loop is asyncio.get_running_loop()
 
+    def is_open_elsewhere(self) -> bool:
+        """Whether another event loop runs now and uses the pool."""
+        return not self.closed and not self.is_here() and self.loop.is_running()
+
     def call_in_loop(self, call: Callable[[], None]) -> None:
         """Have the event loop call, from any thread; not at all once the loop is closed."""
         if not self._is_of_parent:
