@@ -83,6 +83,10 @@ class Caller:
         """Close the client; and once more, which does nothing."""
         for _ in range(2):
             self.wait(self.client.close())
+        self.end_loop()
+
+    def end_loop(self) -> None:
+        """Close the event loop of a client of asyncio, and end its threads."""
         if self.in_tasks:
             self._runner.close()
 

@@ -63,6 +63,7 @@ def test_a_dropped_client_keeps_no_connection(kind: str, server: LoopbackRuntime
     assert len(list(caller.each(answer["Body"]))) == 3
     caller.rest()
     assert wait_for_connections(server, 0) == 0
+    caller.end_loop()
 
 
 @pytest.fixture
