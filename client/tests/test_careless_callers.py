@@ -172,8 +172,10 @@ def test_a_client_serves_one_event_loop_at_a_time(server: LoopbackRuntime, folde
 
     async def enter_here_and_elsewhere() -> None:
         async with client:
+            renewal = client._credentials.wake  # another one once they are renewed no more
             with refused("LLC112"):
                 await asyncio.to_thread(asyncio.run, enter())
+            assert client._credentials.wake is renewal
             await client.invoke_endpoint(EndpointName="plain", Body=b"{}")
 
     asyncio.run(enter_here_and_elsewhere())

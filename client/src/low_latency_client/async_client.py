@@ -70,6 +70,12 @@ class AsyncRuntimeClient(ClientBase):
         self._race = TaskRace()
 
     async def __aenter__(self) -> Self:
+        if self._pool is not None and self._pool.is_open_elsewhere():
+            raise CLIENT_LOOP.error(
+                got="a client that another event loop has entered",
+                allowed="a client for each event loop",
+                where="AsyncRuntimeClient",
+            )
         if not self._is_entered():
             try:
                 await self._enter()
@@ -81,12 +87,6 @@ class AsyncRuntimeClient(ClientBase):
         return self
 
     async def _enter(self) -> None:
-        if self._pool is not None and self._pool.is_open_elsewhere():
-            raise CLIENT_LOOP.error(
-                got="a client that another event loop has entered",
-                allowed="a client for each event loop",
-                where="AsyncRuntimeClient",
-            )
         self._credentials.start()
         for pause in self._credentials.waits(time.monotonic() + _ENTER_SECONDS):
             await asyncio.sleep(pause)

@@ -305,10 +305,8 @@ class ClientBase:
     @recorded("InvokeEndpointWithResponseStream")
     async def _events(self, kind: type[EventStream], parameters: Any) -> Any:
         """boto3's answer to ``InvokeEndpointWithResponseStream``; its body is of this kind."""
-        stated = parameters.get("Idempotent")
-        _, body = self._taken_apart(parameters)
-        # A stream is a generation, whatever fields its body has.
-        idempotent = stated is not None and stated_idempotent(stated)
+        body = body_bytes(parameters.pop("Body", None))
+        idempotent = _taken_statement(parameters)
         started = time.perf_counter()
         attempts = Attempts(self._rules, idempotent)
         operation = self._wire.stream
@@ -338,8 +336,7 @@ class ClientBase:
             raise OPENED_BY_STREAM.error(
                 got=NEW_SESSION, allowed="the ID of an open session", where="stream, SessionId"
             )
-        stated = request.pop("Idempotent", None)
-        idempotent = stated is not None and stated_idempotent(stated)
+        idempotent = _taken_statement(request)
         if hedge_generations is not False:
             check_kind(hedge_generations, bool, "stream, hedge_generations")
         hedging = self._generation_hedging if hedge_generations else None
@@ -466,6 +463,12 @@ class ClientBase:
             return None
         self._check_proxy(url, "zonal_urls")
         return ZonalRoute(url, self._regional, self.counts)
+
+
+def _taken_statement(parameters: dict[str, Any]) -> bool:
+    """Return whether a stream's caller says that it may be served twice; by default it may not."""
+    stated = parameters.pop("Idempotent", None)
+    return stated is not None and stated_idempotent(stated)
 
 
 _clients: weakref.WeakSet[ClientBase] = weakref.WeakSet()  # of this process
