@@ -2,7 +2,7 @@
 
     python examples/published_routing_gains.py
 
-docs/explanation/simulation-evidence.md has the whole table.
+docs/explanation/simulation.md has some of its rows.
 
 AWS ran CodeGen2-7B on ml.g5.24xlarge with four users per instance: "15-16% improvement in the
 throughput per minute per instance" and "4-33% improvement" in P99 from 5 to 20 instances.

@@ -280,7 +280,7 @@ def test_only_the_configuration_says_how_to_route(template: Template) -> None:
 @says(17, "improvement in latency when the number of instances were increased")
 @says(18, "improvement in the throughput per minute per instance")
 @pytest.mark.parametrize(
-    "path", ["docs/explanation/simulation-evidence.md", "examples/published_routing_gains.py"]
+    "path", ["docs/explanation/simulation.md", "examples/published_routing_gains.py"]
 )
 def test_the_measurement_is_quoted_with_its_model(path: str) -> None:
     text = " ".join((ROOT / path).read_text("utf-8").split())

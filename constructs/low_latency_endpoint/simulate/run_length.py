@@ -2,7 +2,7 @@
 
 Latencies of neighbouring requests are alike, because they meet the same queue. A run therefore tells
 as much as its number of *spells*: stretches of requests that are late together. The formulas and how
-they were checked: docs/explanation/simulation-evidence.md.
+they were checked: docs/explanation/simulation.md.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ next timer once every socket is quiet. So the minutes pass in seconds, a busy ma
 request slower, and a run repeats itself: its chance is seeded. By the simulator's replications the
 99th percentile of a run this long deviates by 3 % at most (one standard deviation) where 10 % are
 allowed. In real time the same holds on a machine with nothing else to do, the hop of some 2 ms
-taken into account (docs/explanation/simulation-evidence.md).
+taken into account (docs/explanation/simulation.md).
 """
 
 from __future__ import annotations

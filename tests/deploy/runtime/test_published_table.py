@@ -3,7 +3,7 @@
 The sizes are the published ones: 4 users on 1 instance, 20 on 5, 40 on 10, 60 on 15, 80 on 20. The
 instances batch continuously, each neighbour slowing a request by 0.4 of its time, and answers vary
 with a coefficient of variation of 1: by the simulator the law that gives what AWS published
-(docs/explanation/simulation-evidence.md). The comparison is that of ``low-latency compare-routing`` at each
+(docs/explanation/simulation.md). The comparison is that of ``low-latency compare-routing`` at each
 number of instances; only its callers run in the runtime's own loop, on a clock that jumps, so that
 minutes pass in seconds and a busy machine makes no request slower. Real HTTP requests go through
 listener and routing; nothing here knows of the simulator.
