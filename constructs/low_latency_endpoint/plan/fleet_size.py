@@ -187,10 +187,10 @@ def _minimum(request: EndpointRequest, held: HeldTps | None, one_size: int | Non
 
 
 _BRIDGES = (
-    "; and what bridges the time until scaling has followed: of a rise what comes in its lag (1.5 "
-    "minutes and two starts; one of them with the cooldown of scaling out, a minute at least, to full "
-    "minutes) / what {} leaves of an instance, and no more than of a jump, peak TPS / (TPS per "
-    "instance x the share that counts as held), which is nothing where as many are kept before it"
+    "; or, if more, what bridges the scaling delay. For a steady rise: the growth during it (1.5 "
+    "minutes, an instance start with the scale-out cooldown, rounded up to minutes, and another "
+    "start) / what {} leaves of an instance, at most the number for a jump. For a jump: peak TPS / "
+    "(TPS per instance x the share that counts as held), unless scaling keeps as many before it"
 )
 
 
