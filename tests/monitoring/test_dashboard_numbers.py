@@ -1,6 +1,6 @@
 """The dashboard's graphs ask for the right numbers: the local AWS answers their queries.
 
-``UPDATE_DOCS=1 pytest tests/monitoring/test_dashboard_numbers.py`` draws docs/dashboard.svg anew, of the
+``UPDATE_DOCS=1 pytest tests/monitoring/test_dashboard_numbers.py`` draws docs/images/dashboard.svg anew, of the
 endpoint of the endpoint.yaml that ships: README shows its plan beside the picture.
 """
 
@@ -27,7 +27,7 @@ from low_latency_endpoint.settings.variant_plans import plan_endpoint
 from tests.pictures import picture, texts
 
 ROOT = Path(__file__).resolve().parents[2]
-PICTURE = ROOT / "docs" / "dashboard.svg"
+PICTURE = ROOT / "docs" / "images" / "dashboard.svg"
 DRAWN = ("Is the target met?", "Where does the time go?", "Traffic", "Instances")
 END = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 START = END - timedelta(hours=3)
@@ -132,8 +132,11 @@ def test_traffic_is_per_second_and_instances_follow_from_it(graphs: Graphs, plan
     assert per_second[0] == pytest.approx(_per_second(0))
     (load,) = graphs["What does each instance get?"].values()
     (instances,) = graphs["Instances"].values()
-    # 600 a second need seven instances of 90, which is 45 % of 200; the wave's top of 950, eleven.
-    assert (instances[0], max(instances)) == (pytest.approx(7), pytest.approx(11))
+    # 600 a second need seven instances of 90, which is 45 % of 200; the wave's top is the plan's peak.
+    assert (instances[0], max(instances)) == (pytest.approx(7), pytest.approx(12))
+    assert plan.request.throughput is not None
+    assert max(per_second) == pytest.approx(plan.request.throughput.peak_tps, rel=1e-3)
+    assert max(instances) == pytest.approx(plan.fleet.at_peak)
     assert plan.fleet.minimum <= min(instances) <= max(instances) <= plan.fleet.maximum
     assert load[0] == pytest.approx(_per_second(0) * 60 / 7)
 
@@ -183,11 +186,11 @@ def _picture(body: dict[str, Any], graphs: Graphs) -> str:
                 ],
             )
         )
-    return picture(Document("", [Chart("dashboard", panels, "time")]), "figure", height=720)
+    return picture(Document("Dashboard of sentiment", [Chart("dashboard", panels, "time")]))
 
 
 def _per_second(minute: int) -> float:
-    return 600 + 350 * math.sin(minute / 50)
+    return 600 + 400 * math.sin(minute / 50)
 
 
 def _dimensions(values: dict[str, str]) -> list[dict[str, str]]:
