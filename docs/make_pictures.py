@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,20 +100,20 @@ class Layout:
         return f"{rule['FromPort']} from {source}"
 
 
-def settings_template(*, canary: bool = False, **more: Any) -> Template:
-    """The template of endpoint.yaml, with more settings."""
-    settings = {**yaml.safe_load(SHIPPED.read_text("utf-8")), **more}
-    if canary:
-        settings["endpoints"]["sentiment"]["canary"] = {}
+@cache
+def settings_template(more: str) -> Template:
+    """The template of endpoint.yaml with a canary in each zone, and with more settings as JSON."""
+    settings = {**yaml.safe_load(SHIPPED.read_text("utf-8")), **json.loads(more)}
+    settings["endpoints"]["sentiment"]["canary"] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "endpoint.yaml"
         path.write_text(yaml.safe_dump(settings), "utf-8")
         return Template(DescribedStack(load_settings(path)).template)
 
 
-def new_layout(*, canary: bool = False, **more: Any) -> Layout:
+def new_layout(**more: Any) -> Layout:
     """The endpoint that ships, in a new VPC."""
-    stack = ("blue", "made by the stack", settings_template(canary=canary, **more))
+    stack = ("blue", "made by the stack", settings_template(json.dumps(more)))
     return Layout("A new VPC: the stack makes everything but the callers", [stack])
 
 
@@ -246,8 +247,8 @@ def _draw_endpoint(drawing: Drawing, layout: Layout, top: float) -> None:
 
 def architecture_picture() -> str:
     """The stack of the endpoint that ships, with a canary in each zone."""
-    layout = new_layout(canary=True)
-    _, _, template = layout.stacks[0]
+    layout = new_layout()
+    template = settings_template("{}")
     drawing = Drawing("Callers, interface endpoint and instances are in the same zones")
     y = draw_network(drawing, layout, 12, "canary, warm-up") + 40
     scaling = "AWS::ApplicationAutoScaling::ScalableTarget"
@@ -317,7 +318,7 @@ def deployment_picture() -> str:
     drawing.labelled(
         across(start, end, 270, 52), MADE, "new fleet", f"as many; up to {total} in all"
     )
-    alarms = settings_template().of_type(ALARM, "/RollbackAlarms/")
+    alarms = settings_template("{}").of_type(ALARM, "/RollbackAlarms/")
     names = [path.split("/")[-2].removeprefix("primary-").replace("-", " ") for path in alarms]
     watch = Look("orange-tint", "orange")
     drawing.text(28, 356, "Rollback alarms", bold=True)
