@@ -21,9 +21,12 @@ from low_latency_endpoint.operate.diagnose import diagnose
 from low_latency_endpoint.operate.diagnose.document import document
 from low_latency_endpoint.report.charts import Chart
 from low_latency_endpoint.report.document import Document, FindingPart, Section, Sentence
+from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint.settings.variant_plans import plan_endpoint
 from tests.pictures import picture, texts
 
-from .scenarios import END, ENDPOINT
+from .faults.fault import from_minute
+from .scenarios import END, ENDPOINT, Scenario, constant
 from .steady_faults import FAULTS
 
 ROOT = Path(__file__).parents[3]
@@ -31,14 +34,14 @@ PICTURE = ROOT / "docs" / "images" / "found-fault.svg"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md")
 HEAD = "<!-- output: found fault -->\n\n```text\n"
 DRAWN = ("ModelLatency",)
+LOWERED = 4  # instances
 RENEW = f"run: UPDATE_DOCS=1 pytest {Path(__file__).relative_to(ROOT)}"
 
 
 @pytest.fixture(scope="module")
 def report() -> Document:
     """What `low-latency diagnose` says of the fault, half an hour after the change by hand."""
-    fault = next(each for each in FAULTS if each.name == "somebody lowered the maximum")
-    account = fault.scenario().account()
+    account = _scenario().account()
     account.events = [
         {
             "EventName": "RegisterScalableTarget",
@@ -52,7 +55,7 @@ def report() -> Document:
                     "requestParameters": {
                         "resourceId": f"endpoint/{ENDPOINT}/variant/primary",
                         "serviceNamespace": "sagemaker",
-                        "maxCapacity": 8,
+                        "maxCapacity": LOWERED,
                     },
                 }
             ),
@@ -60,6 +63,29 @@ def report() -> Document:
     ]
     start = END - timedelta(hours=1)
     return document(diagnose(account, ENDPOINT, start=start, end=END, now=END, region="us-east-1"))
+
+
+def _scenario() -> Scenario:
+    """The fault in the endpoint that ships, whose plan README shows."""
+    plan = plan_endpoint(load_settings(ROOT / "endpoint.yaml"), "sentiment")
+    measured = plan.request.throughput
+    assert plan.scaling is not None
+    assert measured is not None
+    assert measured.tps_per_instance is not None
+    fault = next(each for each in FAULTS if each.name == "somebody lowered the maximum")
+    return replace(
+        fault.scenario(),
+        scaling={"min": plan.fleet.minimum, "max": LOWERED, "target": plan.scaling.target},
+        stated={"max": plan.fleet.maximum},
+        planned={
+            "peak TPS": measured.peak_tps,
+            "TPS per instance": measured.tps_per_instance,
+            "safety factor": measured.safety_factor,
+        },
+        instances=constant(LOWERED),
+        tps=from_minute(25, 300, 950),  # below the plan's peak
+        in_flight=from_minute(25, 12, 285),
+    )
 
 
 def test_the_pages_show_what_the_terminal_shows(
@@ -88,7 +114,7 @@ def test_the_picture_shows_cause_and_remedy(report: Document) -> None:
     said = "".join(shown).replace(" ", "")
     for words in (
         "The fleet is at its maximum",
-        "MaxCapacity is 8, the template says 16",
+        "MaxCapacity is 4, the template says 24",
         "RegisterScalableTarget by arn:aws:sts::123456789012:assumed-role/Operators/sam",
         "npx cdk deploy --revert-drift",
         *DRAWN,
