@@ -168,6 +168,7 @@ def _diagnose(
             region=region,
             targets=targets,
             settings_targets=targets_by_statistic(latency) if latency else {},
+            overhead_share=latency.overhead_share if latency else None,
             client_latency=measured,
             prices=prices,
             progress=progress,

@@ -100,6 +100,25 @@ def test_the_command_takes_the_target_of_the_settings_file(
     assert ("settings file" in str(finding)) is (not given)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "90% of the target 200 ms from the settings file"),
+        (["--target", "p99=90ms"], "90% of the target 90 ms"),
+    ],
+)
+def test_the_command_splits_a_target_as_the_settings_file_does(
+    given: list[str], said: str, cli: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "endpoint.yaml"
+    text = _FILE.format(name=ENDPOINT).replace("200ms}", "200ms, overhead_share: 0.1}")
+    file.write_text(text)
+    scenario = Scenario(thresholds={}, planned=None, latency=lambda minute, instance: 400)
+    result = cli(scenario, "--settings", str(file), "--json", *given)
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert said in str(finding)
+
+
 Refusal = Callable[..., None]
 
 

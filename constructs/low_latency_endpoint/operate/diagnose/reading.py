@@ -105,6 +105,8 @@ def diagnose(
     targets: Mapping[str, float] | None = None,
     # Those of a settings file, for where there is none of these.
     settings_targets: Mapping[str, float] | None = None,
+    # What those settings leave of a target to overhead, as a share; else the plan's default.
+    overhead_share: float | None = None,
     client_latency: Mapping[str, float] | None = None,  # milliseconds that callers measured
     prices: Mapping[str, Price] | None = None,  # of an instance for an hour, by type
     progress: Callable[[str], None] = lambda text: None,
@@ -126,7 +128,10 @@ def diagnose(
     arn = deployed_endpoint.description["EndpointArn"]
     plan = account.known("the stack's plan", read_plan, arn)
     drifts, deployed = read_drift(account, deployed_endpoint)
-    limits = partial(_thresholds, targets or {}, plan, settings_targets or {})
+    share = DEFAULT_OVERHEAD_SHARE if overhead_share is None else overhead_share
+    of_targets = _of_targets(targets or {}, share)
+    of_settings = _of_targets(settings_targets or {}, share, " from the settings file")
+    limits = partial(_thresholds, of_targets, plan, of_settings)
     described = []
     for variant in deployed_endpoint.variants.values():
         progress(f"Variant {variant.name}")
@@ -292,28 +297,31 @@ def _capture(described: Mapping[str, Any]) -> int:
     return int(capture.get("CurrentSamplingPercentage", 0)) if capture.get("EnableCapture") else 0
 
 
+_Thresholds = dict[tuple[str, str], Threshold]
+
+
 def _thresholds(
-    targets: Mapping[str, float],
+    of_targets: _Thresholds,
     plan: PlanFacts | None,
-    of_settings: Mapping[str, float],
+    of_settings: _Thresholds,
     alarms: tuple[AlarmReading, ...] | None,
     variant: str,
-) -> dict[tuple[str, str], Threshold]:
+) -> _Thresholds:
     """Thresholds of the command line, else of the alarms, the plan, or the settings file."""
     thresholds = alarm_thresholds(alarms, variant)
     rates = {key: limit for key, limit in thresholds.items() if key[1] == "Rate"}
     latencies = {key: limit for key, limit in thresholds.items() if key[1] != "Rate"}
-    if targets:
-        latencies = _of_targets(targets)
+    if of_targets:
+        latencies = of_targets
     elif plan:
         planned = {k: Threshold(v, "the plan's threshold") for k, v in plan.thresholds.items()}
         latencies = planned | latencies
     if not any(metric in ("ModelLatency", *TOKEN_TIMES) for metric, _ in latencies):
-        latencies = _of_targets(of_settings, " from the settings file") | latencies
+        latencies = of_settings | latencies
     return {**latencies, **rates}
 
 
-def _of_targets(targets: Mapping[str, float], source: str = "") -> dict[tuple[str, str], Threshold]:
+def _of_targets(targets: Mapping[str, float], share: float, source: str = "") -> _Thresholds:
     """The thresholds of targets, split between model and overhead as the plan splits them."""
     of_tokens = {
         key: Threshold(limit.value, f"{limit.source}{source}")
@@ -322,7 +330,6 @@ def _of_targets(targets: Mapping[str, float], source: str = "") -> dict[tuple[st
     whole = {name: value for name, value in targets.items() if "-" not in name}
     if not whole:
         return of_tokens
-    share = DEFAULT_OVERHEAD_SHARE
 
     def part(value: float, of: float) -> Threshold:
         return Threshold(value * of, f"{of:.0%} of the target {milliseconds(value, 6)}{source}")
