@@ -85,7 +85,7 @@ def test_requests_that_wait_for_models(find: Find) -> None:
         assert number in told(finding)
 
 
-@says(6, "The amount of time to download the model from Amazon Simple Storage Service")
+@says(6, "ModelDownloadingTime: The amount of time to download the model")
 def test_models_that_are_far_away(find: Find) -> None:
     far = {**MULTI_MODEL, "ModelDownloadingTime": constant(3500), "ModelUnloadingTime": constant(0)}
     (finding,) = find(Scenario(overhead=constant(60), multi_model=far)).findings
@@ -119,7 +119,7 @@ def test_how_to_benchmark_the_model_outside(find: Find) -> None:
             (),
             marks=[
                 says(13, "compile the model for Inferentia"),
-                says(15, "If you use a CPU instance and the model supports GPU acceleration"),
+                says(15, "the model supports GPU acceleration, then use a GPU instance"),
             ],
         ),
         pytest.param(
@@ -128,7 +128,7 @@ def test_how_to_benchmark_the_model_outside(find: Find) -> None:
             ("Inferentia (ml.inf2)",),
             ("ml.g5",),
             marks=[
-                says(13, "If AWS Inferentia supports your model"),
+                says(13, "compile the model for Inferentia"),
                 says(15, "then use a GPU instance"),
             ],
         ),
@@ -137,7 +137,7 @@ def test_how_to_benchmark_the_model_outside(find: Find) -> None:
             {"cpu": constant(60)},
             (),
             ("ml.g5", "ml.g6", "ml.inf2", "a GPU"),
-            marks=[says(13, "If AWS Inferentia supports your model")],
+            marks=[says(13, "compile the model for Inferentia")],
         ),
     ],
 )
@@ -265,7 +265,7 @@ def test_the_plan_takes_the_size_of_payloads(command: Callable[..., str]) -> Non
     assert "6,291,456 bytes" in command("plan", "-v", "--settings", str(ROOT / "endpoint.yaml"))
 
 
-@says(22, "The first invocation for an endpoint might have an increase in latency")
+@says(22, "an increase in latency because of a cold start")
 @says(23, "send test requests to the endpoint to pre-warm it")
 def test_a_cold_start(site: Site, diagnosed: Callable[..., dict[str, Any]]) -> None:
     """A new version, the first requests of which are slow: the answer is named, and no fault of it."""

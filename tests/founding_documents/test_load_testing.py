@@ -71,7 +71,7 @@ def alarm(template: Synthesised, metric: str) -> dict[str, Any]:
 # --- the endpoint -------------------------------------------------------------------------------
 
 
-@says(1, "ideal for workloads that have real-time, interactive, low-latency requirements")
+@says(1, "real-time, interactive, low-latency requirements")
 def test_a_real_time_endpoint_and_no_other_kind(template: Template) -> None:
     configuration = template().only("AWS::SageMaker::EndpointConfig")
     assert "AsyncInferenceConfig" not in configuration
@@ -80,7 +80,7 @@ def test_a_real_time_endpoint_and_no_other_kind(template: Template) -> None:
     assert "Serverless inference" in str(planned(throughput=rare).explanation.warnings)
 
 
-@says(8, "deploy a pre-trained Hugging Face DistilBERT model from the Hugging Face Hub")
+@says(8, "a pre-trained Hugging Face DistilBERT model")
 def test_the_shipped_endpoint_is_this_model(template: Template) -> None:
     """From S3: the VPC has no way out to the Hub."""
     assert template().container["Environment"]["HF_TASK"] == "text-classification"
@@ -129,7 +129,7 @@ def test_what_the_instance_has(command: Callable[..., str]) -> None:
         pytest.param(0.45, 12, marks=says(59, "even more in a production setting")),
     ],
 )
-@says(3, "select the proper instance type and count to back an endpoint")
+@says(3, "the proper instance type and count")
 def test_a_thousand_a_second_at_two_hundred_each(factor: float, instances: int) -> None:
     throughput = {"peak_tps": 1000, "tps_per_instance": 200, "safety_factor": factor}
     plan = planned(throughput=throughput)
@@ -146,7 +146,7 @@ def test_the_fewest_instances_and_why() -> None:
     assert "12.5" in str(plan.explanation["min_instances"])
 
 
-@says(2, "to achieve a target transactions per second (TPS) while adhering to latency")
+@says(2, "achieve a target transactions per second (TPS)")
 @says(5, "benchmark the performance of our model on a single instance")
 @says(53, "We first run the distributed test on a single instance")
 @pytest.mark.parametrize("instances", [1, pytest.param(5, marks=says(60, "nearly 1000"))])
@@ -160,7 +160,7 @@ def test_the_limit_within_the_target(instances: int) -> None:
     assert limit.rate == pytest.approx(200 * instances, rel=0.06)
 
 
-@says(6, "extrapolate the findings to decide on the number of instances we need")
+@says(6, "extrapolate the findings")
 def test_from_one_instance_to_the_fleet() -> None:
     """The limit of one, and a peak: the plan's arithmetic without a settings file."""
     plan = limit_plan(SearchPlan(GOAL, 20, instances=1, poisson=False))
@@ -199,7 +199,7 @@ def test_the_production_load_is_confirmed(instances: int, held: bool) -> None:
 
 @says(13, "recommended to test different instance types")
 @says(40, "SageMaker Inference Recommender is a more efficient option")
-@says(41, "pass an array of the instance types you want to load test against")
+@says(41, "pass an array of the instance types")
 def test_instance_types_are_tested_by_the_recommender(find: Find) -> None:
     types = ("ml.c6i.xlarge", "ml.m5.xlarge")
     tested = request(JobAccount(), *types).content["InputConfig"]["EndpointConfigurations"]
@@ -235,7 +235,7 @@ def test_an_alarm_on_all_gpus(template: Template) -> None:
     assert alarm(hosting, "GPUUtilization")["Threshold"] == 340
 
 
-@says(17, "contains 4 vCPUs, this means the range of utilization is up to 400%")
+@says(17, "the range of utilization is up to 400%")
 @says(18, "MemoryUtilization, on the other hand, is in the range")
 @says(20, "pick an instance with greater compute/memory")
 @pytest.mark.parametrize(
@@ -258,10 +258,8 @@ def test_a_percentile_in_microseconds(percentile: str, template: Template) -> No
     assert (watching["ExtendedStatistic"], watching["Threshold"]) == (percentile, 160_000)
 
 
-@says(
-    34, "focus on the endpoint metrics (ModelLatency, OverheadLatency, and InvocationsPerInstance)"
-)
-@says(44, "Locust also captures end-to-end latency as a metric")
+@says(34, "ModelLatency, OverheadLatency, and InvocationsPerInstance")
+@says(44, "captures end-to-end latency as a metric")
 def test_the_report_has_the_endpoints_metrics_beside_the_clients() -> None:
     report = report_of(rate_plan([50], seconds=130, goal=GOAL, alone_seconds=60), metrics=True)
     step = report.to_dict()["steps"][-1]
@@ -283,7 +281,7 @@ def test_target_tracking_and_steps(template: Template) -> None:
     assert "SimpleScaling" not in api.shape_for("PolicyType").enum
 
 
-@says(38, "you can specify a CloudWatch metric or custom metric")
+@says(38, "specify a CloudWatch metric or custom metric")
 @says(39, "tracking the InvocationsPerInstance metric")
 @pytest.mark.parametrize(
     ("scaling", "metric", "target"),
@@ -304,7 +302,7 @@ def test_what_scaling_tracks(
     assert policy["TargetValue"] == target
 
 
-@says(38, "custom metric that you have defined and scale out based on that")
+@says(38, "specify a CloudWatch metric or custom metric")
 def test_steps_on_a_metric_of_ones_own() -> None:
     stack = make_stack()
     scaling = Parts().endpoint(stack).scale("primary", min_instances=1, max_instances=4)
@@ -323,7 +321,7 @@ def test_steps_on_a_metric_of_ones_own() -> None:
 
 
 @says(21, "utilization of your hardware")
-@says(54, "although we initially achieve a TPS of 200, we start noticing 5xx errors")
+@says(54, "we start noticing 5xx errors")
 @says(55, "CPUUtilization at nearly 4,800%")
 @says(56, "saturating the entire instance, which also helps explain our 5xx errors")
 def test_the_overload_in_the_load_test() -> None:
@@ -337,7 +335,7 @@ def test_the_overload_in_the_load_test() -> None:
     assert cpu.advice.startswith("A safety factor of at most 0.65 keeps it near 65 %.")
 
 
-@says(61, "if CPUUtilization is low, it indicates")
+@says(61, "something at the container or model level")
 @says(62, "proper environment variable for number of workers not set")
 def test_errors_beside_idle_hardware_in_the_load_test() -> None:
     metrics = metrics_of(CPUUtilization_Average=[20] * 8)
@@ -365,7 +363,7 @@ def test_the_closed_loop_does_not_blame_the_network() -> None:
 
 
 @says(46, "run out of compute power on the client side")
-@says(47, "place your client in a location of sufficient compute power")
+@says(47, "a location of sufficient compute power")
 def test_a_client_without_compute_is_no_endpoint_error() -> None:
     plan = rate_plan([50, 150], seconds=20, goal=GOAL)
     said = verdicts(run(plan, FakeGenerator(client_bound_above=100)), FLEET, metrics_of())
@@ -378,7 +376,7 @@ def test_a_client_without_compute_is_no_endpoint_error() -> None:
     assert "client-bound" not in kinds(idle)
 
 
-@says(43, "scale out to multiple processes and client machines")
+@says(43, "multiple processes and client machines")
 @says(48, "scoping the source down to the specific IP address")
 def test_the_fleet_listens_to_nobody_else() -> None:
     """Locust's workers reach their master on 5557, from the fleet's own group alone."""
@@ -392,10 +390,10 @@ def test_the_fleet_listens_to_nobody_else() -> None:
 
 
 @pytest.mark.realtime
-@says(42, "we use Locust, an open-source load testing tool")
+@says(42, "we use Locust")
 @says(43, "multiple processes")
 @says(44, "end-to-end latency")
-@says(45, "You can set up Locust in whatever environment is compatible for you")
+@says(45, "whatever environment is compatible for you")
 @says(49, "retries = { 'max_attempts': 0")
 @says(50, "time.perf_counter()")
 @says(51, "240 users will be distributed across the 60 workers")
@@ -431,7 +429,7 @@ def test_how_to_delete_it() -> None:
     assert "\ndestroy:" in (ROOT / "Makefile").read_text("utf-8")
 
 
-@says(66, "make sure to stop your EC2 instance or whatever client setup you have")
+@says(66, "stop your EC2 instance or whatever client setup")
 def test_nothing_sends_after_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """However a test ends, its generator is stopped, a fleet's tasks with it."""
     generator = FakeGenerator()

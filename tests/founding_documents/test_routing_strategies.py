@@ -77,9 +77,7 @@ def test_awss_default_is_random(find: Callable[..., Diagnosis]) -> None:
     assert "routing: least_outstanding_requests" in told(finding)
 
 
-@says(
-    4, "random distribution of requests can work very well when there is not a lot of variability"
-)
+@says(4, "work very well when there is not a lot of variability")
 @pytest.mark.parametrize(
     ("concurrency", "use", "low", "high"),
     [(8, 0.005, -0.01, 0.01), (64, 0.7, -0.01, 0.01), (1, 0.2, -0.7, -0.4), (1, 0.7, -0.9, -0.5)],
@@ -158,7 +156,7 @@ def test_the_default_here_is_another_and_says_why(template: Template, command: A
     assert "no higher one in any simulation" in why
 
 
-@says(7, "route the request to the instance that has the least number of outstanding requests")
+@says(7, "the instance that has the least number of outstanding requests")
 @pytest.mark.parametrize(
     ("routing", "least", "most"),
     [({"RoutingStrategy": LEAST}, 0.0, 0.2), ({"RoutingStrategy": "RANDOM"}, 0.25, 0.75)],
@@ -211,7 +209,7 @@ def test_inference_components_are_routed_alike() -> None:
     assert make_template(stack).variant["RoutingConfig"] == {"RoutingStrategy": LEAST}
 
 
-@says(9, "LOR routing works well for foundational models or generative AI models")
+@says(9, "foundational models or generative AI models")
 def test_a_language_model(template: Template, command: Any, tmp_path: Any) -> None:
     file = tmp_path / "endpoint.yaml"
     slow = {"latency": {"p99": "8s"}, "instance_type": "ml.g5.xlarge"}
@@ -225,7 +223,9 @@ def assumed(plan: str) -> str:
     return plan.partition(" Assumed ")[2].partition(" Warning ")[0]
 
 
-@says(10, "If your model response has lower latency (up to hundreds of milliseconds)")
+@says(
+    10, "lower latency (up to hundreds of milliseconds), you may benefit more from random routing"
+)
 def test_the_caveat_stands_where_a_reader_lands(command: Any) -> None:
     """In the plan of the shipped endpoint, for 200 ms, and on both pages about routing."""
     plan = command("plan", "--settings", str(ROOT / "endpoint.yaml"))
@@ -277,7 +277,7 @@ def test_only_the_configuration_says_how_to_route(template: Template) -> None:
 
 
 @says(15, "codegen2-7B model hosted on ml.g5.24xl")
-@says(17, "improvement in latency when the number of instances were increased")
+@says(17, "improvement in latency")
 @says(18, "improvement in the throughput per minute per instance")
 @pytest.mark.parametrize(
     "path", ["docs/explanation/simulation.md", "examples/published_routing_gains.py"]
@@ -300,7 +300,7 @@ def test_the_five_tests_of_the_table() -> None:
     ]
 
 
-@says(17, "latency when the number of instances were increased from 5 to 20")
+@says(17, "improvement in latency")
 @says(18, "throughput per minute per instance")
 def test_instances_that_gain_as_much() -> None:
     """Of the instances looked at, those that batch gain what AWS measured, at both ends."""
