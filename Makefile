@@ -242,6 +242,7 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@low-latency schema > endpoint.schema.json
 	@low-latency errors --markdown > docs/reference/errors.md
 	@python -m docs.make_claims_page docs/reference/seen-on-aws.md
+	@python -m docs.make_scanner_table docs/reference/security-checks.md
 	@python -m docs.make_deploying_role docs/reference/deploying-role.md
 	@$(OFFLINE) python -m docs.make_rights_page docs/reference/rights-in-your-account.md
 	@$(OFFLINE) python -m docs.make_pictures docs/images
