@@ -480,12 +480,6 @@ READERS: dict[str, Reader] = {
         # Deploying copies 16 GB: tests/deploy/test_staged_model.py does it with a small model.
         stands_for={"npm install && npx cdk deploy": "npx cdk synth --quiet"},
     ),
-    "docs/how-to/in-your-app.md": Reader(
-        _init(*_DATA, *_INIT),
-        deploys=True,
-        server=LARGER,
-        stands_for={**_INSTALLED, "model.tar.gz": f"model.tar.gz {' '.join(_INIT)}"},
-    ),
     "docs/how-to/inferentia2.md": Reader(
         _init("--template", "inferentia2", *_DATA, *_INIT),
         deploys=True,
@@ -522,6 +516,7 @@ READERS: dict[str, Reader] = {
         deploys=True,
         # As many callers, and then instances, as a machine has that runs other tests.
         stands_for={
+            **_INSTALLED,
             "--peak-tps 400": "--peak-tps 40",
             # What the page has the reader add to the file before.
             "low-latency plan -v": "python edit.py && low-latency plan -v",

@@ -1,7 +1,7 @@
 """Python of README and docs: it parses, imports what is there, and passes arguments that exist.
 
 Blocks are parts of a reader's app (``self``, a VPC, a handler), so most cannot run by themselves; those
-of in-your-app.md and load-tests.md do, in tests of their own.
+of in-your-app.md, what-exists-already.md, inference-components.md and load-tests.md do, in tests of their own.
 """
 
 from __future__ import annotations

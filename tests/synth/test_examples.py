@@ -6,11 +6,11 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from aws_cdk import App
 from jsii._kernel.providers import process
 
 from low_latency_endpoint import LowLatencyEndpoint
@@ -26,14 +26,25 @@ MODELS = {
     "hugging-face": ("--model", QWEN.model),
     "inferentia2": ("--model-data", "s3://my-bucket/model.tar.gz"),
 }
-#: What the README's reader has: a stack, a VPC and a caller.
+#: What the README's reader has: a stack, a VPC and a service in it.
 STACK = """
 from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ecs as ecs
 app = App()
 self = Stack(app, "Shop", env=Environment(account="123456789012", region="us-east-1"))
 vpc = ec2.Vpc(self, "Vpc", availability_zones=["us-east-1a", "us-east-1b"])
-service = ec2.SecurityGroup(self, "Service", vpc=vpc)
+task = ecs.FargateTaskDefinition(self, "Task")
+task.add_container("Shop", image=ecs.ContainerImage.from_registry("shop"))
+cluster = ecs.Cluster(self, "Cluster", vpc=vpc)
+service = ecs.FargateService(
+    self,
+    "Service",
+    cluster=cluster,
+    task_definition=task,
+    min_healthy_percent=100,
+    circuit_breaker=ecs.DeploymentCircuitBreaker(),
+)
 {example}
 app.synth()
 """
@@ -86,38 +97,43 @@ def _written(folder: Path, template: str, *model: str) -> Path:
 
 
 def test_examples_synthesise_without_a_warning(tmp_path: Path):
-    readme, home = (
-        re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.S)
-        for page in ("README.md", "docs/index.md")
-    )
-    texts = {"readme": STACK.format(example="".join(readme)), "home": "".join(home)}
-    for name, text in texts.items():
-        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text), encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    # `callers` opens the way; without the right the first call is denied.
+    assert "grant_invoke(service.task_definition.task_role)" in block
+    readme = tmp_path / "readme.py"
+    readme.write_text(STACK.format(example=block), encoding="utf-8")
     synthesise(
         ROOT / "app.py",
         *(ROOT / "examples" / f"{name}.py" for name in EXAMPLES),
-        *(tmp_path / f"{name}.py" for name in texts),
+        readme,
         *(_written(tmp_path / name, name, *model) for name, model in MODELS.items()),
     )
 
 
-PAGE = (ROOT / "docs" / "how-to" / "in-your-app.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.S | re.M)
+HOW_TO = ROOT / "docs" / "how-to"
+#: Pages whose Python is one app each, from top to bottom.
+APPS = ("in-your-app", "what-exists-already", "inference-components")
+
+
+def _app_of(page: str) -> App:
+    text = (HOW_TO / f"{page}.md").read_text(encoding="utf-8")
+    space: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.S | re.M):
+        exec(compile(block, f"docs/how-to/{page}.md", "exec"), space)
+    return space["app"]
 
 
 @pytest.fixture(scope="module")
 def written():
-    """What the page's Python makes, from the repository's own endpoint.yaml."""
-    space: dict[str, object] = {}
+    """The app of each page, from the repository's own endpoint.yaml."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        for block in BLOCKS:
-            exec(compile(block, "docs/how-to/in-your-app.md", "exec"), space)
-    return space
+        return {page: _app_of(page) for page in APPS}
 
 
-def test_all_of_the_page_synthesises(written):
-    stacks = {each.stack_name: each.template for each in written["app"].synth().stacks}
+def test_all_of_the_pages_synthesises(written):
+    assemblies = [app.synth() for app in written.values()]
+    stacks = {each.stack_name: each.template for made in assemblies for each in made.stacks}
     endpoints = {
         name: sorted(
             str(each["Properties"]["EndpointName"])
@@ -127,7 +143,8 @@ def test_all_of_the_page_synthesises(written):
         for name, template in stacks.items()
     }
     assert endpoints["Shop"] == ["shop-sentiment"]
-    assert endpoints["Serving"] == ["churn", "fraud"]
+    assert endpoints["Serving"] == ["fraud", "refunds"]
+    assert endpoints["Churn"] == ["churn"]
     assert endpoints["OnCall"] == []
     assert endpoints["Models"] == ["models"]
     assert len(endpoints["FromSettings"]) == 1
@@ -137,9 +154,8 @@ def test_all_of_the_page_synthesises(written):
 
 def test_what_endpoints_share_belongs_to_none_of_them(written):
     """An endpoint that is retired takes along what it made."""
-    every = [
-        each for each in written["app"].node.find_all() if isinstance(each, LowLatencyEndpoint)
-    ]
+    app = written["in-your-app"]
+    every = [each for each in app.node.find_all() if isinstance(each, LowLatencyEndpoint)]
     for shared in ("network", "private_link"):
         used = Counter(getattr(each, shared) for each in every)
         assert max(used.values()) > 1  # the page has a case
@@ -149,15 +165,15 @@ def test_what_endpoints_share_belongs_to_none_of_them(written):
 
 
 def test_the_parameters_are_those_of_the_table(written):
-    template = next(
-        each.template for each in written["app"].synth().stacks if each.stack_name == "Shop"
-    )
+    page = (HOW_TO / "in-your-app.md").read_text(encoding="utf-8")
+    made = written["in-your-app"].synth()
+    template = made.get_stack_by_name("Shop").template
     names = {
         re.sub(r"us-east-1.", "<zone>", each["Properties"]["Name"])
         for each in template["Resources"].values()
         if each["Type"] == "AWS::SSM::Parameter"
     }
-    assert names == set(re.findall(r"^\| `(/shop/[^`]*)`", PAGE, flags=re.M))
+    assert names == set(re.findall(r"^\| `(/shop/[^`]*)`", page, flags=re.M))
 
 
 @pytest.fixture
