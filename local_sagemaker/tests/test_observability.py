@@ -124,7 +124,8 @@ TEAM = {"Key": "team", "Value": "nlp"}
 
 def test_dashboard(aws, stack):
     cloudwatch = aws.client("cloudwatch")
-    body = {"widgets": [{"type": "text", "properties": {"markdown": "one"}}]}
+    chart = {"type": "chart", "properties": {"data": []}}  # as CloudWatch draws PromQL
+    body = {"widgets": [{"type": "text", "properties": {"markdown": "one"}}, chart]}
     arn = "arn:aws:cloudwatch::123456789012:dashboard/board"
     properties = {"DashboardName": "board", "DashboardBody": json.dumps(body)}
     made = stack.deploy("AWS::CloudWatch::Dashboard", {**properties, "Tags": [TEAM]})
