@@ -422,11 +422,11 @@ def _jumpstart(desk: Desk) -> None:
 
 
 def _own_container(desk: Desk) -> None:
-    """The page's server, which takes some time, and a request of its callers."""
+    """The page's server, which takes some time."""
     (shown,) = _shown("own-container", 'python title="serve.py"')
     server = shown.replace("    return", "    await asyncio.sleep(0.1)\n    return")
+    server = server.replace("0.0.0.0", "127.0.0.1")  # other machines need not reach a test's server
     desk.write("serve.py", f"import asyncio\n{server}")
-    desk.write("body.json", REQUEST)
 
 
 def _with_fleet(desk: Desk) -> None:
@@ -507,6 +507,9 @@ READERS: dict[str, Reader] = {
         stands_for={
             "docker run --rm --publish 127.0.0.1:8080:8080 --env WORKERS=4 team/measure:1.4.2 serve": (
                 f"SAGEMAKER_BIND_TO_PORT={_CONTAINER_PORT} python serve.py > server.log 2>&1"
+            ),
+            "python serve.py &": (
+                f"SAGEMAKER_BIND_TO_PORT={_CONTAINER_PORT} python serve.py > server.log 2>&1 &"
             ),
             "127.0.0.1:8080": f"127.0.0.1:{_CONTAINER_PORT}",
         },

@@ -1,7 +1,6 @@
 """Python of README and docs: it parses, imports what is there, and passes arguments that exist.
 
-Blocks are parts of a reader's app (``self``, a VPC, a handler), so most cannot run by themselves; those
-of in-your-app.md, what-exists-already.md, inference-components.md and load-tests.md do, in tests of their own.
+test_python_runs.py runs them; this is quick, and reads generated pages too.
 """
 
 from __future__ import annotations
