@@ -99,7 +99,7 @@ PAGES = {
 def _named(space: Space, name: str) -> Any:
     """What a reader has by this name, made when it is first needed."""
     if name not in space:
-        space[name] = GIVEN[name](space)
+        space[name] = space["makers"][name](space)
         space["given"].add(name)
     return space[name]
 
@@ -356,17 +356,18 @@ def test_the_blocks_of_a_page_run(
     space = namespace(tmp_path)
     space["os"] = __import__("os")
     of_page = GIVEN_ON.get(page, {})
+    space["makers"] = {**GIVEN, **of_page}
     for block in PAGES[page]:
         space["number"] = block.number
-        for name in space["given"]:  # a VPC of its own for each block: they may be alternatives
+        for name in space["given"] | set(
+            of_page
+        ):  # a VPC of its own for each block: they may be alternatives
             space.pop(name, None)
         space["given"] = set()
         tree = runnable(block.text)
         space["self"] = _stack("Block")(space)
         for name in names_used(tree):
-            if name in of_page:
-                space[name] = of_page[name](space)
-            elif name in GIVEN:
+            if name in space["makers"]:
                 _named(space, name)
         space["given"] -= names_assigned(tree)
         exec(compile(tree, str(block), "exec"), space)
