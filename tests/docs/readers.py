@@ -430,6 +430,7 @@ def _own_container(desk: Desk) -> None:
 
 
 def _with_fleet(desk: Desk) -> None:
+    desk.app()
     desk.images_and_models(settings())
     desk.deployed(settings(), with_fleet=True)
 
@@ -498,7 +499,16 @@ READERS: dict[str, Reader] = {
             ),
         },
     ),
-    "docs/how-to/load-test-fleet.md": Reader(_with_fleet),
+    "docs/how-to/load-test-fleet.md": Reader(
+        _with_fleet,
+        # The image is built by Docker, which is not here; the CLI finds the stacks that are named.
+        stands_for={
+            "npx cdk deploy --all -c load-test-fleet=true": "npx cdk ls -c load-test-fleet=true",
+            "npx cdk destroy LowLatencyEndpoint-LoadTestFleet": (
+                "npx cdk ls LowLatencyEndpoint-LoadTestFleet"
+            ),
+        },
+    ),
     "docs/how-to/load-tests.md": Reader(lambda desk: _deployed(desk, latency=SEARCHED)),
     "docs/how-to/own-container.md": Reader(
         _own_container,

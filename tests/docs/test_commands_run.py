@@ -6,7 +6,9 @@ elsewhere, or cannot be run here, are below with their reason.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -14,45 +16,60 @@ from .console_blocks import PAGES, ROOT, Command, commands, shows
 from .readers import READERS, at_desk
 from .typed_commands import typed
 
-#: Commands by their beginning: the test that runs them, or why nothing here can.
+
+class Tried(NamedTuple):
+    """Where a command runs that is not run here, and the text that runs it there."""
+
+    file: str
+    text: str
+
+
+_MAKE = "tests/packaging/test_make_deploy.py"
+_APP = "tests/packaging/test_init.py"
+#: Commands by their beginning, and where they run instead.
 ELSEWHERE = {
-    "make setup": ".ci/run",  # it installs what runs these tests
-    "source .venv/bin/activate": "tests/docs/typed_commands.py",
-    "make demo": "tests/packaging/test_demo.py",
-    "make bootstrap": "tests/packaging/test_make_deploy.py",
-    "make deploy": "tests/packaging/test_make_deploy.py",
-    "make destroy": "tests/packaging/test_make_deploy.py",
-    "make synth": "tests/packaging/test_make_deploy.py",
-    "make diff": "tests/packaging/test_make_deploy.py",
-    "make wheel": "tests/packaging/test_wheel.py",
-    "pip install": "tests/packaging/test_wheel.py",
-    "make test": ".ci/run",
-    "make pr": ".github/workflows/ci.yml",
-    "make nightly": ".github/workflows/nightly.yml",
-    "make bench": "tools/benchmarks/nightly.py",
-    "make snapshots": "tests/synth/test_snapshots.py",
-    # An app of one's own, in a folder and a virtual environment of its own.
-    "python3 -m venv ../my-endpoint": "tests/packaging/test_init.py",
-    "source ../my-endpoint": "tests/packaging/test_init.py",
-    "cd ../my-endpoint": "tests/packaging/test_init.py",
-    "low-latency init --region": "tests/packaging/test_init.py",
-    "npx aws-cdk@": "tests/synth/test_examples.py",
+    "make setup": Tried(".ci/run", "make setup"),  # it installs what runs these tests
+    "source .venv/bin/activate": Tried("tests/docs/typed_commands.py", "source .venv/bin/activate"),
+    "make demo": Tried("tests/packaging/test_demo.py", "make demo"),
+    "make bootstrap": Tried(_MAKE, 'make(aws, "bootstrap"'),
+    "make deploy": Tried(_MAKE, 'make(aws, "deploy"'),
+    "make destroy": Tried(_MAKE, 'make(aws, "destroy"'),
+    "make synth": Tried(_MAKE, 'make(None, "synth"'),
+    "make diff": Tried(_MAKE, 'make(aws, "diff"'),
+    "make test-client": Tried(".github/workflows/ci.yml", "make test-client"),
+    "make test-realtime": Tried(".github/workflows/ci.yml", "make test-realtime"),
+    "make test": Tried(".ci/run", "make test"),
+    "make nightly": Tried(".github/workflows/nightly.yml", "make nightly"),
+    "make bench": Tried("tools/benchmarks/nightly.py", '"make", "bench"'),
+    "make snapshots": Tried("tests/synth/test_snapshots.py", "make snapshots"),
+    "low-latency init --region": Tried(_APP, '"low-latency", "init"'),
     # A language model, which this page's reader has not.
-    "low-latency load-test chat": "tests/load_test/test_token_command.py",
+    "low-latency load-test chat": Tried("tests/load_test/test_token_command.py", "load-test"),
     # Asks AWS's Price List.
-    "low-latency prices": "tests/operate/prices/test_price_list.py",
+    "low-latency prices": Tried("tests/operate/prices/test_price_list.py", '"prices"'),
     # Ask the Hub, or copy gigabytes from it.
-    "low-latency pin Qwen": "tests/hugging_face/test_pinning.py",
-    "low-latency pin --check": "tests/hugging_face/test_pinning.py",
-    "low-latency stage": "tests/cli/test_stage.py",
-    # The policies are of an account; a role with their statements deploys there.
-    "npx cdk bootstrap --cloudformation-execution-policies": "tests/deploy/test_deploying_role.py",
-    # The image is built by Docker, which is not here.
-    "cdk deploy --all -c load-test-fleet=true": "tests/deploy/test_load_test_fleet.py",
-    "cdk destroy LowLatencyEndpoint-LoadTestFleet": "tests/deploy/test_load_test_fleet.py",
+    "low-latency pin Qwen": Tried("tests/hugging_face/test_pinning.py", '["pin"'),
+    "low-latency pin --check": Tried("tests/hugging_face/test_pinning.py", '"--check"'),
+    "low-latency stage": Tried("tests/cli/test_stage.py", '["stage"'),
 }
-#: Commands that nothing here can run, and why.
+#: Commands that nothing here can run, and why; a path in it is of what is tried of them.
 NOT_HERE = {
+    "make wheel": "it writes into the checkout; tests/packaging/conftest.py builds the library's",
+    "pip install ./dist/": "a registry; tests/packaging/conftest.py installs the wheel alone",
+    "pip install './dist/": "a registry; tests/packaging/conftest.py installs the wheel alone",
+    "pip install './cdk_low_latency_endpoint-": "a registry; tests/packaging/conftest.py installs the wheel alone",
+    "pip install -r requirements.txt": "a registry, from which `make setup` installs as much",
+    "npx aws-cdk@": "npm's registry; tests/synth/test_examples.py synthesizes the app",
+    "make test-option": "a part of `make test`",
+    "make test-fast": "a part of `make test`",
+    "make pr": "it runs setup, lint, site, fuzz-smoke, test, test-realtime and bench-smoke",
+    "python3 -m venv ../my-endpoint": "a folder beside the reader's; tests/packaging/test_init.py",
+    "source ../my-endpoint": "a folder beside the reader's; tests/packaging/test_init.py",
+    "cd ../my-endpoint": "a folder beside the reader's; tests/packaging/test_init.py",
+    "pip install fastapi uvicorn": "it is installed where tests/docs/readers.py runs the server",
+    "npx cdk bootstrap --cloudformation-execution-policies": (
+        "policies of an account; tests/deploy/test_deploying_role.py deploys with their statements"
+    ),
     "aws cloudformation continue-update-rollback": "a stack that AWS failed to roll back",
     "aws cloudwatch put-alarm-mute-rule": "the local AWS has no such rules",
     "aws sagemaker describe-hub-content": "JumpStart's hub is AWS's alone",
@@ -61,9 +78,11 @@ NOT_HERE = {
     "low-latency optimize": "the local AWS has no such jobs; tests/operate/sagemaker_jobs has",
     **{
         f"aws sagemaker {verb}-{job}": "the local AWS has no such jobs"
-        for verb in ("create", "describe", "list", "stop")
+        for verb in ("create", "describe", "stop")
         for job in ("inference-recommendations-job", "optimization-job")
     },
+    "aws sagemaker list-inference-recommendations-jobs": "the local AWS has no such jobs",
+    "aws sagemaker list-optimization-jobs": "the local AWS has no such jobs",
     "make accept": "a real account, and money",
     "git diff tests/synth": "what `make snapshots` has changed",
 }
@@ -88,8 +107,16 @@ STATUS = {
 }
 
 
+def _begins(text: str, beginning: str) -> bool:
+    """Whether a command begins so, with whole words."""
+    return (
+        re.match(rf"{re.escape(beginning)}(?<!\w)|{re.escape(beginning)}(?![\w-])", text)
+        is not None
+    )
+
+
 def _elsewhere(command: Command) -> bool:
-    return command.text.startswith((*ELSEWHERE, *NOT_HERE))
+    return any(_begins(command.text, beginning) for beginning in (*ELSEWHERE, *NOT_HERE))
 
 
 def _as_typed(text: str, stands_for: dict[str, str]) -> str:
@@ -144,6 +171,19 @@ def test_no_command_of_any_page_is_forgotten() -> None:
 def test_exceptions_are_of_commands_that_stand_somewhere() -> None:
     texts = [each.text for page in PAGES for each in commands(page.read_text("utf-8"))]
     for beginning in (*ELSEWHERE, *NOT_HERE, *ADDED, *STATUS):
-        assert any(text.startswith(beginning) for text in texts), beginning
-    for name in (*ELSEWHERE.values(), *OWN_TEST, *OWN_TEST.values(), *READERS):
+        assert any(_begins(text, beginning) for text in texts), beginning
+    for name in (*OWN_TEST, *OWN_TEST.values(), *READERS):
         assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("beginning", ELSEWHERE)
+def test_what_runs_elsewhere_is_in_the_file_that_is_named(beginning: str) -> None:
+    """The file has the text that runs the command, and the text names the command's part."""
+    tried = ELSEWHERE[beginning]
+    assert tried.text in (ROOT / tried.file).read_text("utf-8")
+
+
+@pytest.mark.parametrize("beginning", NOT_HERE)
+def test_what_a_reason_names_is_there(beginning: str) -> None:
+    for path in re.findall(r"\btests/[\w/.]+\w", NOT_HERE[beginning]):
+        assert (ROOT / path).exists(), path
