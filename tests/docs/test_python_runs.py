@@ -51,7 +51,9 @@ ELSEWHERE = [
     Tried("docs/", "RuntimeClient(", CLIENT, '"docs"'),
     Tried("docs/", "endpoint_url=zonal_url", CLIENT, '"docs"'),
     Tried("docs/", "compare_routing(", "tests/load_test/test_compare_routing.py", "compare_routing("),
-    Tried("docs/how-to/in-your-app.md", "", "tests/synth/test_examples.py", "in-your-app.md"),
+    Tried("docs/how-to/in-your-app.md", "", "tests/synth/test_examples.py", "in-your-app"),
+    Tried("docs/how-to/what-exists-already.md", "", "tests/synth/test_examples.py", "what-exists-already"),
+    Tried("docs/how-to/inference-components.md", "", "tests/synth/test_examples.py", "inference-components"),
     Tried("docs/how-to/shared-vpc.md", "", "tests/docs/test_shared_vpc.py", "shared-vpc.md"),
     Tried("docs/how-to/load-tests.md", "", "tests/load_test/test_documented_lines.py", "load-tests.md"),
     Tried("docs/", "GeneratorProcess(", "tests/load_test/servers.py", "GeneratorProcess("),
@@ -132,6 +134,16 @@ def _function(space: Space, stack: Any) -> Any:
     return space["lambda_"].Function(stack, "Service", vpc=_named(space, "vpc"), **arguments)
 
 
+def _fargate_service(space: Space) -> Any:
+    """A service on ECS, in the reader's VPC."""
+    ecs = space["ecs"]
+    stack = _named(space, "stack")
+    cluster = ecs.Cluster(stack, "Cluster", vpc=_named(space, "vpc"))
+    task = ecs.FargateTaskDefinition(stack, "Task")
+    task.add_container("App", image=ecs.ContainerImage.from_registry("app"))
+    return ecs.FargateService(stack, "Service", cluster=cluster, task_definition=task)
+
+
 def _container(space: Space) -> Any:
     return space["Container"].from_dlc(
         "huggingface-pytorch-inference", "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
@@ -210,7 +222,8 @@ GIVEN: dict[str, Callable[[Space], Any]] = {
 }
 #: What a name means on a page that means something else by it.
 GIVEN_ON: dict[str, dict[str, Callable[[Space], Any]]] = {
-    "docs/explanation/networks.md": {"app": _stack("Callers"), "network": _network}
+    "README.md": {"service": _fargate_service},
+    "docs/explanation/networks.md": {"app": _stack("Callers"), "network": _network},
 }
 #: The arguments for which a page writes `...`.
 FILLED_IN: dict[str, Callable[[Space], dict[str, Any]]] = {
@@ -318,7 +331,7 @@ def namespace(folder: Path) -> Space:
     """What each page may use without an import: the CDK's names and the library's."""
     import aws_cdk
     import jsii
-    from aws_cdk import aws_ec2, aws_ecr, aws_iam, aws_kms, aws_lambda, aws_secretsmanager
+    from aws_cdk import aws_ec2, aws_ecr, aws_ecs, aws_iam, aws_kms, aws_lambda, aws_secretsmanager
 
     import low_latency_endpoint
 
@@ -327,7 +340,7 @@ def namespace(folder: Path) -> Space:
     public = low_latency_endpoint.__all__
     space |= {name: getattr(low_latency_endpoint, name) for name in public}
     space |= {
-        "jsii": jsii, "cdk": aws_cdk, "boto3": CheckedAws, "ec2": aws_ec2, "ecr": aws_ecr,
+        "jsii": jsii, "cdk": aws_cdk, "boto3": CheckedAws, "ec2": aws_ec2, "ecr": aws_ecr, "ecs": aws_ecs,
         "iam": aws_iam, "kms": aws_kms, "lambda_": aws_lambda, "secretsmanager": aws_secretsmanager,
     }  # fmt: skip
     space["given"] = set()
