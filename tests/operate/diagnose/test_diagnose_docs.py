@@ -6,13 +6,16 @@ import contextlib
 import io
 import os
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from low_latency_endpoint.account.metrics import period_for
 from low_latency_endpoint.cli.output import print_document
 from low_latency_endpoint.operate.diagnose.document import document
 from low_latency_endpoint.operate.diagnose.findings import KINDS
+from low_latency_endpoint.operate.diagnose.thresholds import BLOCKS, LEAST_BLOCKS, T2_BASELINES
 
 from .steady_faults import FAULTS
 
@@ -68,3 +71,28 @@ def test_pages_name_a_finding_as_the_command_does() -> None:
     assert len(shown) > 5
     # At 80 columns a long title goes on in the next line.
     assert [each for each in shown if not titles[each[0]].startswith(each[1])] == []
+
+
+def test_the_page_has_the_numbers_of_the_code() -> None:
+    page = PAGE.read_text("utf-8")
+    baselines = T2_BASELINES.values()
+    assert f"has {min(baselines):.0f} to {max(baselines):.0f} % of its CPU" in page
+    assert f"the medians of {LEAST_BLOCKS} to {BLOCKS} blocks" in page
+
+
+def test_the_page_has_the_periods_of_windows() -> None:
+    """The longest and oldest window of each row, and one that is a little too old or too long for it."""
+    rows = re.findall(
+        r"\| began less than (\d+) days ago, up to (\d+) days long \| (\d+) minutes? \|",
+        PAGE.read_text("utf-8"),
+    )
+    assert len(rows) == 2
+    now, little = datetime(2026, 11, 20), timedelta(minutes=1)
+    for age, length, minutes in rows:
+        oldest, longest = timedelta(days=int(age)), timedelta(days=int(length))
+        fits = now - oldest + little
+        assert period_for(fits, fits + longest, now) == timedelta(minutes=int(minutes))
+        too_old = now - oldest
+        assert period_for(too_old, too_old + little, now) > timedelta(minutes=int(minutes))
+        too_long = now - longest - little
+        assert period_for(too_long, now, now) > timedelta(minutes=int(minutes))
