@@ -118,7 +118,7 @@ def _endpoint(space: Space, id: str) -> Any:
     options["endpoint"] = EndpointOptions(endpoint_name=f"{id}-{space['number']}")
     metrics = MetricsPublishing(enhanced=True)
     options["configuration"] = ConfigurationOptions(metrics=metrics)
-    return LowLatencyEndpoint(_named(space, "stack"), id, **options)
+    return LowLatencyEndpoint(_named(space, "had"), id, **options)
 
 
 def _model(space: Space, id: str) -> Any:
@@ -126,22 +126,17 @@ def _model(space: Space, id: str) -> Any:
 
     containers = FILLED_IN["LowLatencyEndpoint"](space)["containers"]
     network = _named(space, "network")
-    return Model(_named(space, "stack"), id, containers=containers, network=network)
+    return Model(_named(space, "had"), id, containers=containers, network=network)
 
 
-def _function(space: Space, stack: Any) -> Any:
-    arguments = FILLED_IN["Function"](space)
-    return space["lambda_"].Function(stack, "Service", vpc=_named(space, "vpc"), **arguments)
+def _service(space: Space) -> Any:
+    from aws_cdk import aws_ecs as ecs
 
-
-def _fargate_service(space: Space) -> Any:
-    """A service on ECS, in the reader's VPC."""
-    ecs = space["ecs"]
-    stack = _named(space, "stack")
-    cluster = ecs.Cluster(stack, "Cluster", vpc=_named(space, "vpc"))
-    task = ecs.FargateTaskDefinition(stack, "Task")
-    task.add_container("App", image=ecs.ContainerImage.from_registry("app"))
-    return ecs.FargateService(stack, "Service", cluster=cluster, task_definition=task)
+    had = _named(space, "had")
+    task = ecs.FargateTaskDefinition(had, "Task")
+    task.add_container("Callers", image=ecs.ContainerImage.from_registry("callers"))
+    cluster = ecs.Cluster(had, "Cluster", vpc=_named(space, "vpc"))
+    return ecs.FargateService(had, "Service", cluster=cluster, task_definition=task)
 
 
 def _container(space: Space) -> Any:
@@ -158,7 +153,7 @@ def _vpc(space: Space, id: str) -> Any:
         ec2.SubnetConfiguration(name=name, subnet_type=kind) for name, kind in groups.items()
     ]
     zones = ["us-east-1a", "us-east-1b"]
-    stack = _named(space, "stack")
+    stack = _named(space, "had")
     return ec2.Vpc(stack, id, availability_zones=zones, subnet_configuration=subnets)
 
 
@@ -166,7 +161,7 @@ def _network(space: Space) -> Any:
     from low_latency_endpoint import ZoneAlignedNetwork
 
     zones = space["ClientZones"].of_ids("use1-az1", "use1-az2")
-    return ZoneAlignedNetwork(_named(space, "stack"), "Network", client_zones=zones)
+    return ZoneAlignedNetwork(_named(space, "had"), "Network", client_zones=zones)
 
 
 def _payloads(space: Space) -> Any:
@@ -182,48 +177,49 @@ def _stack(id: str) -> Callable[[Space], Any]:
 
 
 GIVEN: dict[str, Callable[[Space], Any]] = {
-    "stack": _stack("Given"),
-    "testing_stack": lambda space: _named(space, "stack"),
+    # In the block's stack: what a block makes and what it uses may name each other.
+    "had": lambda space: space["Construct"](space["self"], "Had"),
+    "stack": lambda space: space["self"],
+    "testing_stack": lambda space: space["self"],
     "net": _stack("Networks"),
     "ml": _stack("Serving"),
     "vpc": lambda space: _vpc(space, "Vpc"),
     "callers_vpc": lambda space: _vpc(space, "Callers"),
-    "service": lambda space: _function(space, _named(space, "stack")),
+    "service": _service,
     "network": _network,
     "zones": lambda space: space["ClientZones"].of_ids("use1-az1", "use1-az2"),
     "link": lambda space: space["RuntimePrivateLink"](
-        _named(space, "stack"), "Link", network=_named(space, "network")
+        _named(space, "had"), "Link", network=_named(space, "network")
     ),
     "sentiment": lambda space: _endpoint(space, "sentiment"),
     "endpoint": lambda space: _named(space, "sentiment").endpoint,
     "model": lambda space: _model(space, "Model"),
     "next_model": lambda space: _model(space, "NextModel"),
-    "secret": lambda space: space["secretsmanager"].Secret(_named(space, "stack"), "Secret"),
-    "key": lambda space: space["kms"].Key(_named(space, "stack"), "Key"),
-    "repository": lambda space: space["ecr"].Repository(_named(space, "stack"), "Repository"),
+    "secret": lambda space: space["secretsmanager"].Secret(_named(space, "had"), "Secret"),
+    "key": lambda space: space["kms"].Key(_named(space, "had"), "Key"),
+    "repository": lambda space: space["ecr"].Repository(_named(space, "had"), "Repository"),
     "ci_role": lambda space: space["iam"].Role(
-        _named(space, "stack"), "Ci", assumed_by=space["iam"].AccountRootPrincipal()
+        _named(space, "had"), "Ci", assumed_by=space["iam"].AccountRootPrincipal()
     ),
     "role": lambda space: _named(space, "ci_role"),
     "group": lambda space: space["ec2"].SecurityGroup(
-        _named(space, "stack"), "Group", vpc=_named(space, "vpc")
+        _named(space, "had"), "Group", vpc=_named(space, "vpc")
     ),
     "service_security_group": lambda space: _named(space, "group"),
     "kind": lambda space: space["CfnParameter"](
-        _named(space, "stack"), "Kind", default="ml.m5.large"
+        _named(space, "had"), "Kind", default="ml.m5.large"
     ),
     "least": lambda space: space["CfnParameter"](
-        _named(space, "stack"), "Least", type="Number", default=2
+        _named(space, "had"), "Least", type="Number", default=2
     ),
     "most": lambda space: space["CfnParameter"](
-        _named(space, "stack"), "Most", type="Number", default=4
+        _named(space, "had"), "Most", type="Number", default=4
     ),
     "payloads": _payloads,
 }
 #: What a name means on a page that means something else by it.
 GIVEN_ON: dict[str, dict[str, Callable[[Space], Any]]] = {
-    "README.md": {"service": _fargate_service},
-    "docs/explanation/networks.md": {"app": _stack("Callers"), "network": _network},
+    "docs/explanation/networks.md": {"app": _stack("Callers"), "network": _network}
 }
 #: The arguments for which a page writes `...`.
 FILLED_IN: dict[str, Callable[[Space], dict[str, Any]]] = {
@@ -331,7 +327,8 @@ def namespace(folder: Path) -> Space:
     """What each page may use without an import: the CDK's names and the library's."""
     import aws_cdk
     import jsii
-    from aws_cdk import aws_ec2, aws_ecr, aws_ecs, aws_iam, aws_kms, aws_lambda, aws_secretsmanager
+    from aws_cdk import aws_ec2, aws_ecr, aws_iam, aws_kms, aws_lambda, aws_secretsmanager
+    from constructs import Construct
 
     import low_latency_endpoint
 
@@ -340,7 +337,8 @@ def namespace(folder: Path) -> Space:
     public = low_latency_endpoint.__all__
     space |= {name: getattr(low_latency_endpoint, name) for name in public}
     space |= {
-        "jsii": jsii, "cdk": aws_cdk, "boto3": CheckedAws, "ec2": aws_ec2, "ecr": aws_ecr, "ecs": aws_ecs,
+        "Construct": Construct,
+        "jsii": jsii, "cdk": aws_cdk, "boto3": CheckedAws, "ec2": aws_ec2, "ecr": aws_ecr,
         "iam": aws_iam, "kms": aws_kms, "lambda_": aws_lambda, "secretsmanager": aws_secretsmanager,
     }  # fmt: skip
     space["given"] = set()
