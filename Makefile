@@ -246,6 +246,7 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@python -m docs.make_deploying_role docs/reference/deploying-role.md
 	@$(OFFLINE) python -m docs.make_rights_page docs/reference/rights-in-your-account.md
 	@$(OFFLINE) python -m docs.make_pictures docs/images
+	@$(OFFLINE) python -m docs.make_permissions_page docs/reference/permissions.md
 	@python local_sagemaker/tests/extract_schemas.py
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 

@@ -79,20 +79,20 @@ class Account:
         """Who may assume a role, and a row for each of its statements."""
         properties = self.resources[logical_id]["Properties"]
         for trust in properties["AssumeRolePolicyDocument"]["Statement"]:
-            principals = ", ".join(f"`{self._text(one)}`" for one in trust["Principal"].values())
+            principals = ", ".join(f"`{self.text(one)}`" for one in trust["Principal"].values())
             condition = self._condition(trust)
             yield f"Assumed by {principals}{', if ' + condition if condition else ''}.\n"
         managed = properties.get("ManagedPolicyArns", [])
         if managed:
             yield f"AWS's policies: {self._listed(managed)}.\n"
         yield "| Effect | Actions | Resources | If |\n|---|---|---|---|"
-        for statement in self._statements(logical_id):
+        for statement in self.statements(logical_id):
             yield (
                 f"| {statement['Effect']} | {self._listed(statement['Action'])} "
                 f"| {self._listed(statement['Resource'])} | {self._condition(statement)} |"
             )
 
-    def _statements(self, role: str) -> Iterator[Mapping[str, Any]]:
+    def statements(self, role: str) -> Iterator[Mapping[str, Any]]:
         """Those in the role, and those of the policies that name it."""
         policies = list(self.resources[role]["Properties"].get("Policies", []))
         for name in self.of_type("AWS::IAM::Policy"):
@@ -111,7 +111,7 @@ class Account:
             if resource["Type"] == "AWS::Lambda::Permission" and function in json.dumps(properties):
                 yield f"`{properties['Principal']}`, for {self._listed(properties['SourceArn'])}"
         for role in self.of_type("AWS::IAM::Role"):
-            rights = [each for each in self._statements(role) if self._invokes(each, function)]
+            rights = [each for each in self.statements(role) if self._invokes(each, function)]
             if rights:
                 yield f"role `{self.path(role)}`"
 
@@ -138,9 +138,9 @@ class Account:
         )
 
     def _listed(self, values: Any) -> str:
-        return "<br>".join(f"`{self._text(value)}`" for value in _as_list(values))
+        return "<br>".join(f"`{self.text(value)}`" for value in _as_list(values))
 
-    def _text(self, value: Any) -> str:
+    def text(self, value: Any) -> str:
         """A value as a reader takes it: accounts and Regions by a word, resources by their path."""
         if isinstance(value, str):
             return value
@@ -150,7 +150,7 @@ class Account:
                 _PSEUDO.get(argument) or f"<{_PLACEHOLDERS.get(argument) or self.path(argument)}>"
             )
         if function == "Fn::Join":
-            return str(argument[0].join(map(self._text, argument[1])))
+            return str(argument[0].join(map(self.text, argument[1])))
         if function == "Fn::GetAtt":
             return f"<{self.path(argument[0])}>"
         if function == "Fn::FindInMap":
