@@ -51,8 +51,9 @@ def permissions() -> str:
             "`endpoint.grant_invoke(role)` adds this policy:\n",
             _block(caller),
             "## Deploy\n",
-            "The identity that runs `cdk deploy` assumes the roles of `cdk bootstrap`; "
-            "documented, not tried:\n",
+            "The identity that runs `cdk deploy` assumes the roles of `cdk bootstrap`. Two of them are not "
+            "always needed: the image-publishing role is for images that CDK builds, the lookup role for "
+            "`network.vpc_id`.\n",
             _block(_assuming()),
             "## Read an account\n",
             "One policy for `preflight`, `verify`, `list` and `diagnose`. No action changes anything.\n",
