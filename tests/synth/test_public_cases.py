@@ -2,7 +2,7 @@
 
 What they were (listed in the review of other apps): fourteen cases found on GitHub. Each is our own
 version, and none reaches for a ``cfn_*`` property. Two are not here, since nothing in them has low
-latency: an asynchronous endpoint and a serverless one; docs/how-to/in-your-app.md says where to go.
+latency: an asynchronous endpoint and a serverless one; docs/explanation/which-service.md says where to go.
 """
 
 from __future__ import annotations
