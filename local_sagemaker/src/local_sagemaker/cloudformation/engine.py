@@ -484,6 +484,7 @@ class StackOperation:
                 except ResourceFailed:
                     # Also the one whose update failed: CloudFormation sends it the old properties
                     # (aws-cloudformation/custom-resource-helper#70 ended like this).
+                    stack.resources[logical_id].take_status_of(old)
                     failed.append(logical_id)
                     continue
             del journal[logical_id]

@@ -39,6 +39,10 @@ class DeployedResource:
     reason: str | None = None
     changed: datetime = field(default_factory=now)
 
+    def take_status_of(self, other: DeployedResource) -> None:
+        """Show what came of the same resource with other properties."""
+        self.status, self.reason, self.changed = other.status, other.reason, other.changed
+
 
 @dataclass
 class Output:
