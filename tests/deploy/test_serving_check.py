@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shlex
+import subprocess
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
-from low_latency_endpoint import RuntimePrivateLink, WarmUp, WarmUpOptions, WarmUpPayload
+from low_latency_endpoint import (
+    DeploymentPolicy,
+    RuntimePrivateLink,
+    WarmUp,
+    WarmUpOptions,
+    WarmUpPayload,
+)
+from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.account.stuck_stacks import way_out
 from tests.deploy.small_stacks import (
+    ACCOUNT,
+    REGION,
     Assemblies,
     endpoint_in,
     model_in,
@@ -29,6 +47,8 @@ SERVERS = {
     "sick": SimulatedModelServer(ping_status=500),
 }
 NAME, STACK = "checked", "Checked"
+ROOT = Path(__file__).parents[2]
+_ALLOWED = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 
 
 def synthesise(
@@ -37,12 +57,21 @@ def synthesise(
     *,
     warm_up: bool = False,
     scaled: bool = False,
+    watched: bool = False,
     instances: int = 2,
     **given: Any,
 ) -> None:
     stack = stack_in(out, STACK)
     network = network_in(stack)
     model = model_in(stack, network, f"{server}:1")
+    if watched:
+        name = {"EndpointName": NAME}
+        errors = cloudwatch.Metric(
+            namespace="AWS/SageMaker", metric_name="Invocation5XXErrors", dimensions_map=name
+        )
+        given["rollback_alarms"] = [
+            errors.create_alarm(stack, "Errors", threshold=1, evaluation_periods=1)
+        ]
     patience = {"startup_health_check_timeout": Duration.seconds(60)}
     endpoint = endpoint_in(
         stack, variant_of(model, instances, **patience), endpoint_name=NAME, **given
@@ -63,6 +92,10 @@ def synthesise(
     synthesised(stack)
 
 
+def policy_of(statement: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
 class Site:
     """The stack with one endpoint in a local AWS of the test's own."""
 
@@ -80,6 +113,15 @@ class Site:
     def configurations(self) -> list[str]:
         found = self.aws.client("sagemaker").list_endpoint_configs(NameContains=STACK)
         return [each["EndpointConfigName"] for each in found["EndpointConfigs"]]
+
+    def bootstrap(self) -> None:
+        """Make the role of the bootstrap stack that a rollback by the CDK CLI needs."""
+        iam = self.aws.client("iam")
+        service = {"Service": "cloudformation.amazonaws.com"}
+        trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": service}
+        role = f"cdk-hnb659fds-cfn-exec-role-{ACCOUNT}-{REGION}"
+        iam.create_role(RoleName=role, AssumeRolePolicyDocument=policy_of(trust))
+        iam.put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=policy_of(_ALLOWED))
 
     def continue_rollback(self, failed: Any) -> None:
         """Go on without the endpoint, which is the documented way out."""
@@ -148,6 +190,58 @@ def test_an_update_that_sagemaker_rolls_back_fails_while_the_old_configuration_e
     assert again.status == "UPDATE_COMPLETE", again.failure_reason
     assert here.described()["EndpointConfigName"] != good
     assert here.configurations() == [here.described()["EndpointConfigName"]]
+
+
+def test_the_cdk_cli_goes_on_without_the_endpoint(site):
+    """docs/how-to/roll-back.md, with the command that LLV101 and LLP104 print."""
+    here = site()
+    here.deploy()
+    good = here.described()["EndpointConfigName"]
+    failed = here.deploy("sick")
+    assert failed.status == "UPDATE_ROLLBACK_FAILED"
+    here.bootstrap()
+    account = Account(here.aws.client, REGION)
+    advice = way_out(account, {"StackName": STACK, "StackStatus": failed.status})
+    assert "--orphan" in advice, advice
+    (command,) = re.findall("`npx (cdk rollback .*?)`", advice)
+    arguments = [*shlex.split(command)[1:], "--app", here.assemblies.of("sick")]
+    done = subprocess.run(
+        [ROOT / "node_modules" / ".bin" / "cdk", *arguments],
+        cwd=here.assemblies.folder,
+        env={**os.environ, **here.aws.environment()},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    stacks = here.aws.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+    assert stacks[0]["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert here.described()["EndpointConfigName"] == good
+    again = here.deploy(instances=3)
+    assert again.status == "UPDATE_COMPLETE", again.failure_reason
+
+
+def test_an_alarm_that_is_set_by_hand_ends_a_deployment(site):
+    """docs/how-to/roll-back.md: what rolls back at once while the new fleet bakes."""
+    here = site(unchanged_configuration="ignored")
+    bakes = {"deployment": DeploymentPolicy.canary(wait=Duration.hours(1)), "watched": True}
+    here.deploy(**bakes)
+    good = here.described()["EndpointConfigName"]
+    with ThreadPoolExecutor() as pool:
+        deploying = pool.submit(here.deploy, instances=3, **bakes)
+        while here.described()["EndpointStatus"] != "Updating":
+            assert not deploying.done()
+            time.sleep(0.01)
+        cloudwatch = here.aws.client("cloudwatch")
+        (alarm,) = cloudwatch.describe_alarms(AlarmNamePrefix=STACK)["MetricAlarms"]
+        while not deploying.done():
+            cloudwatch.set_alarm_state(
+                AlarmName=alarm["AlarmName"], StateValue="ALARM", StateReason="Roll back"
+            )
+            time.sleep(0.02)
+        failed = deploying.result()
+    assert failed.status == "UPDATE_ROLLBACK_COMPLETE", failed.failure_reason
+    assert "SageMaker rolled the update back" in failed.failure_reason
+    assert here.described()["EndpointConfigName"] == good
 
 
 def test_without_the_check_the_same_update_is_a_success_that_deletes_what_serves(site):

@@ -51,6 +51,9 @@ ELSEWHERE = {
     "low-latency pin Qwen": Tried("tests/hugging_face/test_pinning.py", '["pin"'),
     "low-latency pin --check": Tried("tests/hugging_face/test_pinning.py", '"--check"'),
     "low-latency stage": Tried("tests/cli/test_stage.py", '["stage"'),
+    # A deployment that runs, and a stack whose rollback failed.
+    "aws cloudwatch set-alarm-state": Tried("tests/deploy/test_serving_check.py", "set_alarm_state("),
+    "npx cdk rollback": Tried("tests/deploy/test_serving_check.py", '"rollback"'),
 }
 #: Commands that nothing here can run, and why; a path in it is of what is tried of them.
 NOT_HERE = {
@@ -70,7 +73,6 @@ NOT_HERE = {
     "npx cdk bootstrap --cloudformation-execution-policies": (
         "policies of an account; tests/deploy/test_deploying_role.py deploys with their statements"
     ),
-    "aws cloudformation continue-update-rollback": "a stack that AWS failed to roll back",
     "aws cloudwatch put-alarm-mute-rule": "the local AWS has no such rules",
     "aws sagemaker describe-hub-content": "JumpStart's hub is AWS's alone",
     "aws logs associate-kms-key": "the local AWS's logs have no keys",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors.shell_words import shell_word, shell_words
+from ..errors.shell_words import shell_word
 from ..facts.failure_reasons import read_failure
 from .calls import Account
 from .sessions import Unreadable
@@ -41,8 +41,9 @@ def _continued(account: Account, name: str) -> str:
 
     CloudFormation skips only what is UPDATE_FAILED
     (https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html).
+    The CDK CLI asks it to (https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-rollback.html).
     """
-    command = f"aws cloudformation continue-update-rollback --stack-name {shell_word(name)}"
+    command = f"npx cdk rollback {shell_word(name)}"
     page = f"See {ROLL_BACK_PAGE}."
     try:
         failed = failed_resources(account, name)
@@ -54,7 +55,8 @@ def _continued(account: Account, name: str) -> str:
     others = [resource for resource, found in failed.items() if found.type != ENDPOINT_TYPE]
     if others or not failed:
         return f"Mend why {' and '.join(others) or 'it'} did not go back, then `{command}`. {page}"
+    orphans = " ".join(f"--orphan {shell_word(resource)}" for resource in failed)
     return (
         f"If the former configuration serves (`low-latency verify {shell_word(name)}`), let CloudFormation "
-        f"skip the endpoint: `{command} --resources-to-skip {shell_words(failed)}`. {page}"
+        f"skip the endpoint: `{command} {orphans}`. {page}"
     )

@@ -435,20 +435,20 @@ CASES = [
     passes("LLP104", "will be created"),
     passes("LLP104", "CREATE_COMPLETE", stack("CREATE_COMPLETE")),
     fails("LLP104", "Wait", stack("UPDATE_IN_PROGRESS")),
-    fails("LLP104", "continue-update-rollback", stack("UPDATE_ROLLBACK_FAILED")),
+    fails("LLP104", "npx cdk rollback Shop", stack("UPDATE_ROLLBACK_FAILED")),
     fails(
         "LLP104",
-        "--resources-to-skip sentimentEndpoint` & docs/how-to/roll-back.md",
+        "`npx cdk rollback Shop --orphan sentimentEndpoint` & docs/how-to/roll-back.md",
         stuck("SageMaker_Endpoint"),
     ),
     fails(
         "LLP104",
-        "Wait until the endpoint is InService & --stack-name Shop` & docs/how-to/roll-back.md",
+        "Wait until the endpoint is InService & `npx cdk rollback Shop` & docs/how-to/roll-back.md",
         stuck("SageMaker_Endpoint", "Cannot update in-progress endpoint"),
     ),
     fails(
         "LLP104",
-        "Mend why sentimentEndpoint did not go back & --stack-name Shop` & roll-back.md",
+        "Mend why sentimentEndpoint did not go back & `npx cdk rollback Shop` & roll-back.md",
         stuck("Lambda_Function"),
     ),
     fails(

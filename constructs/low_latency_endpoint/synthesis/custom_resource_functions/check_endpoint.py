@@ -39,8 +39,7 @@ def check(name, wanted, context):
             f"{name} is {status} with configuration {serving}, not with {wanted}: SageMaker "
             f"rolled the update back. {said} Look at its rollback alarms and at the log group "
             f"/aws/sagemaker/Endpoints/{name}, mend the cause, deploy again. If the stack ends in "
-            "UPDATE_ROLLBACK_FAILED because of the endpoint: aws cloudformation "
-            "continue-update-rollback, with the endpoint's logical ID in --resources-to-skip."
+            "UPDATE_ROLLBACK_FAILED: low-latency verify prints the command that goes on."
         )
     # With the right configuration only scaling or maintenance is left to wait for: that may last.
     if status != "InService" and status not in BUSY:
