@@ -473,6 +473,7 @@ READERS: dict[str, Reader] = {
     "docs/explanation/updates.md": Reader(_changed),
     "docs/how-to/an-alarm-went-off.md": Reader(_with_callers),
     "docs/how-to/compare-routing.md": Reader(_and_chat),
+    "docs/how-to/everyday-changes.md": Reader(_changed),
     "docs/how-to/existing-vpc.md": Reader(_existing_vpc, deploys=True),
     "docs/how-to/from-random-routing.md": Reader(_from_random),
     "docs/how-to/hugging-face.md": Reader(

@@ -51,7 +51,7 @@ def refused_variants(update: StackUpdate, key: str) -> str:
             off = "scaling: {enabled: false, keep_counts: true}"
         return (
             f"UpdateEndpoint refuses {what} a variant that scales ({name}); in two deployments: "
-            f"{off} first (docs/explanation/updates.md)"
+            f"{off} first (docs/how-to/everyday-changes.md)"
         )
     return ""
 

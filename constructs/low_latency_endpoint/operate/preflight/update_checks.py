@@ -35,7 +35,7 @@ PASSING_STATES = ("Updating", "SystemUpdating")
 _TWO_DEPLOYS = (
     "In two deploys: first set `scaling: {enabled: false, keep_counts: true}` and deploy, then "
     "make the change and turn scaling on again; or give the endpoint another `endpoint_name`, "
-    "which makes the new one before the old one goes. See docs/explanation/updates.md."
+    "which makes the new one before the old one goes. See docs/how-to/everyday-changes.md."
 )
 
 
