@@ -247,13 +247,14 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@$(OFFLINE) python -m docs.make_rights_page docs/reference/rights-in-your-account.md
 	@$(OFFLINE) python -m docs.make_pictures docs/images
 	@$(OFFLINE) python -m docs.make_permissions_page docs/reference/permissions.md
+	@python -m docs.make_reference_pages
 	@python local_sagemaker/tests/extract_schemas.py
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 
 .PHONY: site
 site: $(VENV)/.installed-dev  ## Build the docs site into site/; every warning is an error
 	@NO_MKDOCS_2_WARNING=1 mkdocs build > $(VENV)/site.log 2>&1 || { grep -v ^INFO $(VENV)/site.log >&2; exit 1; }
-	@echo "Built site/index.html"
+	@echo "Built site/index.html: open it in a browser, no server is needed"
 
 .PHONY: checkov
 checkov: setup  ## Compare tests/synth/scanner_rules.yaml with checkov itself, installed apart from the tests

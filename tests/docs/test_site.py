@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import py_compile
+import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
-import griffe
+import material
 from mkdocs.config import load_config
 from mkdocs.structure.files import get_files, set_exclusions
 
-import low_latency_endpoint
-
 ROOT = Path(__file__).parents[2]
+HOOK = ROOT / "docs" / "site_pages.py"
 
 
 def test_the_site_has_only_what_a_reader_opens():
-    py_compile.compile(str(ROOT / "docs" / "site_pages.py"))  # as the hook's import does
+    py_compile.compile(str(HOOK))  # as the hook's import does
     config = load_config(str(ROOT / "mkdocs.yml"))
     files = get_files(config)
     set_exclusions(files, config)
@@ -25,30 +25,28 @@ def test_the_site_has_only_what_a_reader_opens():
     assert kinds == {".md", ".svg", ".css", ".js"}
 
 
-def test_every_public_name_has_a_place_on_a_page_of_the_menu():
-    pages = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))["_constructs"]()
-    menu = (ROOT / "mkdocs.yml").read_text()
-    shown = [
-        line for text in pages.values() for line in text.splitlines() if line.startswith(":::")
-    ]
-    assert {each.rpartition(".")[2] for each in shown} == set(low_latency_endpoint.__all__)
-    assert [uri for uri in pages if uri not in menu] == []
+def test_the_search_works_from_a_folder_and_asks_no_other_server():
+    assert "material/offline" in load_config(str(ROOT / "mkdocs.yml"))["plugins"]
+    hook = runpy.run_path(str(HOOK))
+    page = SimpleNamespace(file=SimpleNamespace(dest_uri="reference/errors.html"))
+    html = hook["on_post_page"](f'<script src="{hook["_SHIM"]}">', page, None)
+    assert html == '<script src="../iframe-worker.js">'
+    theme = Path(material.__file__).parent
+    assert hook["_SHIM"] in (theme / "plugins" / "offline" / "plugin.py").read_text("utf-8")
 
 
-def test_a_group_of_options_shows_each_of_its_fields():
-    extension = runpy.run_path(str(ROOT / "docs" / "frozen_dataclasses.py"))["FrozenDataclasses"]
-    package = griffe.load(
-        "low_latency_endpoint",
-        search_paths=[str(ROOT / "constructs")],
-        extensions=griffe.load_extensions(extension),
-    )
-    groups = {
-        name: [field.name for field in dataclasses.fields(made) if field.init]
-        for name in low_latency_endpoint.__all__
-        if dataclasses.is_dataclass(made := getattr(low_latency_endpoint, name))
-    }
-    assert len(groups) > 20
-    for name, fields in groups.items():
-        path = f"{low_latency_endpoint._MODULE_OF[name]}.{name}"
-        shown = {each.name for each in package[path].parameters} - {"self"}
-        assert shown == set(fields), name
+def test_guides_stand_before_what_is_looked_up():
+    ranks = runpy.run_path(str(HOOK))["_RANKS"]
+    guides = min(rank for start, rank in ranks.items() if start in ("how-to/", "tutorial/"))
+    assert all(rank < 1 < guides for start, rank in ranks.items() if start.startswith("reference/"))
+    for start in ranks:
+        inside = start.removeprefix("repository/")
+        assert (ROOT / inside if inside != start else ROOT / "docs" / start).exists(), start
+
+
+def test_decisions_stand_in_the_contributors_part_of_the_menu():
+    menu = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+    users, _, contributors = menu.partition("  - Contributing:\n")
+    assert "decisions/" not in users
+    listed = set(re.findall(r"decisions/[\w.-]+", contributors))
+    assert listed == {f"decisions/{each.name}" for each in (ROOT / "docs/decisions").glob("*.md")}
