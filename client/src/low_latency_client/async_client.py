@@ -35,15 +35,11 @@ _ENTER_SECONDS = 60.0  # for a provider's first credentials
 
 
 class AsyncRuntimeClient(ClientBase):
-    """Invokes SageMaker endpoints from one event loop; its attributes are
-    :class:`~low_latency_client.client_base.ClientBase`'s.
+    """Invokes SageMaker endpoints from one event loop.
 
-    Parameters
-    ----------
-    region, **options
-        See :class:`~low_latency_client.client_base.ClientBase`. Calls beyond
-        ``concurrency`` wait for a connection, as long as it takes. Signature, zone, and the clocks of
-        ``longest_call``, hedging and first tokens begin when a call's turn comes, not before.
+    Calls beyond ``concurrency`` wait for a connection, as long as it takes. Signature, zone, and the
+    clocks of ``longest_call``, hedging and first tokens begin when a call's turn comes, not before.
+    Arguments and attributes are those of :class:`~low_latency_client.client_base.ClientBase`.
 
     Raises
     ------

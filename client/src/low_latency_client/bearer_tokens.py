@@ -141,7 +141,7 @@ class BearerTokens:
     region : str, optional
         The endpoint's; by default the session's.
     expires : timedelta or str, optional
-        As of :func:`bearer_token`.
+        How long a token is valid, 1 second to 12 hours; by default 5 minutes.
 
     Raises
     ------

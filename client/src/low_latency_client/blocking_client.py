@@ -33,14 +33,10 @@ __all__ = ["Generation", "ResponseStream", "RuntimeClient"]
 
 
 class RuntimeClient(ClientBase):
-    """Invokes SageMaker endpoints from any number of threads; its attributes are
-    :class:`~low_latency_client.client_base.ClientBase`'s.
+    """Invokes SageMaker endpoints from any number of threads.
 
-    Parameters
-    ----------
-    region, **options
-        See :class:`~low_latency_client.client_base.ClientBase`. Threads beyond
-        ``concurrency`` are served too; their connections are closed afterwards.
+    Threads beyond ``concurrency`` are served too; their connections are closed afterwards. Arguments
+    and attributes are those of :class:`~low_latency_client.client_base.ClientBase`.
 
     Raises
     ------
@@ -239,6 +235,13 @@ class RuntimeClient(ClientBase):
 
     def close_session(self, session: str, **parameters: Unpack[SessionParameters]) -> None:
         """Have the container forget a session, as :meth:`open_session` opened it.
+
+        Parameters
+        ----------
+        session : str
+            The session's ID.
+        **parameters
+            boto3's (``EndpointName``, ``InferenceComponentName``, ...).
 
         Raises
         ------

@@ -58,8 +58,12 @@ def runtime_client(
     url : str, optional
         The endpoint's URL; by default AWS's own name, which private DNS answers with the interface
         endpoint. Stack outputs ``RegionalUrl`` and ``ZonalUrl-...``.
-    connect_timeout, read_timeout : timedelta or str, optional
-        See :func:`~low_latency_client.timing.call_timing`.
+    connect_timeout : timedelta or str, optional
+        Longest wait for a connection, name resolution and TLS included; by default twice the latency
+        target, at least 250 ms and at most 3 s.
+    read_timeout : timedelta or str, optional
+        Longest silence of the endpoint once the request was sent; by default ten times the latency
+        target, at least 1 s and at most 70 s.
     retries : int, optional
         Further attempts in botocore's standard mode: also after a read timeout, and after a wait of
         up to a second. 0 for calls that must not be served twice.

@@ -91,8 +91,15 @@ class ClientBase:
         ``zonal_urls`` are given, without which there is nothing to choose.
     zone_timeout : timedelta or str, optional
         Longest wait for the zone to be found; 500 ms by default.
-    connect_timeout, read_timeout, retries : optional
-        See :func:`~low_latency_client.timing.call_timing`.
+    connect_timeout : timedelta or str, optional
+        Longest wait for a connection, name resolution and TLS included; by default twice the latency
+        target, at least 250 ms and at most 3 s.
+    read_timeout : timedelta or str, optional
+        Longest silence of the endpoint once the request was sent; by default ten times the latency
+        target, at least 1 s and at most 70 s. It is never retried.
+    retries : int, optional
+        Further attempts after errors that allow one, such as a failed connection; 0 to 5, by default
+        1.
     keepalive : timedelta or str, optional
         Silence after which TCP probes the connection; 60 s by default. PrivateLink drops
         connections after 350 s.

@@ -25,10 +25,20 @@ class ConfigurationError(Exception):
 
     Attributes
     ----------
-    code, what, got, allowed, fix, source, where : str
-        The code, such as ``LLC101``; what is wrong; the value that was passed; the values that are
-        allowed; how to fix it; the page that states the rule, or ``""``; the client and the
-        argument. Control characters are escaped.
+    code : str
+        Such as ``LLC101``.
+    what : str
+        What is wrong. Here and below control characters are escaped.
+    got : str
+        The value that was passed.
+    allowed : str
+        The values that are allowed.
+    fix : str
+        How to fix it.
+    source : str
+        The page that states the rule; by default none.
+    where : str
+        The client and the argument; by default none.
 
     Examples
     --------

@@ -90,6 +90,13 @@ def with_conversation(parameters: dict[str, Any], conversation: str | None) -> d
 def prefix_aware_id(messages: Iterable[Mapping[str, Any]], leading: int | None = None) -> str:
     """An identifier for ``PrefixAwareId`` that messages with the same beginning share.
 
+    Parameters
+    ----------
+    messages : iterable of mapping
+        The messages of a chat, each with ``role`` and ``content``.
+    leading : int, optional
+        How many messages are the beginning; by default those up to the first of the user.
+
     Examples
     --------
     >>> opened = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]

@@ -52,7 +52,17 @@ ZONE_WITHOUT_URLS = rule(
 @checked_class
 @dataclass(frozen=True, kw_only=True)
 class ClientZone:
-    """A zone by ID, by name, or both, and who said so."""
+    """A zone by ID, by name, or both, and who said so.
+
+    Attributes
+    ----------
+    zone_id : str or None
+        Such as ``use1-az4``.
+    name : str or None
+        Such as ``us-east-1a``.
+    source : str
+        Who said so, such as ``Amazon EC2``; by default ``given``.
+    """
 
     zone_id: str | None = None
     name: str | None = None
@@ -78,6 +88,13 @@ def find_client_zone(
     environment: Mapping[str, str] | None = None,
 ) -> ClientZone | None:
     """The zone of this process, or ``None`` when nobody says.
+
+    Parameters
+    ----------
+    timeout : timedelta or str, optional
+        Longest wait for an answer; 500 ms by default.
+    environment : mapping of str to str, optional
+        Environment variables; by default the process's.
 
     Examples
     --------

@@ -500,7 +500,7 @@ class InferenceComponent(Resource):
 
         Args:
             name: CloudWatch's name of the metric.
-            statistic: As far as CloudWatch lists it for the metric. Latencies are in microseconds.
+            statistic: One that CloudWatch lists for the metric. Latencies are in microseconds.
             period: By default 1 minute; 10 seconds for the high-resolution ones.
 
         Raises:

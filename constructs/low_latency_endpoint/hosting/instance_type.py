@@ -14,6 +14,11 @@ from ..synthesis.template_values import check, is_token
 class InstanceType:
     """A hosting instance type, such as ``ml.g5.xlarge``; also one this library does not know.
 
+    Parameters
+    ----------
+    name : str
+        Such as ``ml.m5.xlarge``.
+
     Raises
     ------
     ConfigurationError

@@ -56,6 +56,7 @@ class Model(HostedInNetwork):
     images : tuple of ContainerImage
         The containers' images, as far as they are known.
     shape : {"single-model", "multi-model", "pipeline"}
+        What it serves, which decides which metrics there are.
     network : ZoneAlignedNetwork
 
     Examples

@@ -40,8 +40,9 @@ class IModel(Resource):
     role : aws_iam.IRole or None
         None where an imported model's is not known.
     images : sequence of ContainerImage
-        As far as they are known.
+        The containers' images, those that are known.
     shape : {"single-model", "multi-model", "pipeline", "inference-component"}
+        What it serves, which decides which metrics there are.
     network : ZoneAlignedNetwork or None
         Where its instances run; None where that is not known.
     max_instances : int or None

@@ -68,7 +68,16 @@ def document(report: LoadTestReport, plan_command: str = "") -> Document:
 
 
 def write_page(report: LoadTestReport, path: Path, plan_command: str = "") -> None:
-    """Write the page, with what :func:`document` says.
+    """Write a load test's report as an HTML page.
+
+    Parameters
+    ----------
+    report : LoadTestReport
+        What :func:`load_test` returned.
+    path : Path
+        Where to write.
+    plan_command : str
+        The command that the page gives for planning with what was measured; by default none.
 
     Raises
     ------

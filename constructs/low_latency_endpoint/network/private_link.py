@@ -253,7 +253,7 @@ class RuntimePrivateLink(Construct):
             scope: The construct in which this one is made.
             id: The construct's ID in its scope.
             network: The network whose zones the endpoint serves.
-            interface_endpoint: As made elsewhere in the app, or imported with ``InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes``.
+            interface_endpoint: One made elsewhere in the app, or imported with ``InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes``.
             regional_dns_name: ``vpce-...runtime.sagemaker.<region>.vpce.amazonaws.com``; by default that of the endpoint, where it was made in the app. An imported one does not know its name, and without it ``zonal_dns_names`` is empty.
             hosted_zone_id: The hosted zone of that name, needed with ``hosted_zone_vpcs``; by default likewise.
             fips: Whether it is an endpoint of ``sagemaker.runtime-fips``; by default as the endpoint or its DNS name says, and not where neither is known.

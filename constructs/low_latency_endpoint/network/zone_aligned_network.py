@@ -120,7 +120,7 @@ class ZoneAlignedNetwork(Construct):
             narrow_s3: Let the S3 gateway endpoint's policy name what models read and write, and what :meth:`allow_s3` adds, in place of all buckets of the account; by default not, since callers in the VPC may have buckets of their own. Either way images' layers in ECR pass, and no bucket of another account that is not named.
 
         Raises:
-            ConfigurationError: LLE104, LLE105, LLE108 for the VPC's range, LLE11x when
+            ConfigurationError: LLE104, LLE105, LLE111 for the VPC's range, LLE11x when
                 zones and region disagree or the subnets do not fit, LLE340 when more is
                 named than a policy holds.
         """

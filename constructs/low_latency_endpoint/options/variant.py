@@ -122,6 +122,17 @@ class RoutingStrategy:
     to minutes gain from it, shorter ones may benefit more from ``RANDOM``; ``low-latency
     compare-routing`` measures both.
 
+    Parameters
+    ----------
+    name : str
+        SageMaker's name of the strategy, such as ``RANDOM``.
+    prefix_length : int, optional
+        Bytes at the start of the request body that PREFIX_AWARE compares; by default none.
+    concurrency_threshold : int, optional
+        Requests in flight at which PREFIX_AWARE skips an instance; by default none.
+    is_custom : bool
+        Whether this library may not know the name; by default no.
+
     Raises
     ------
     ConfigurationError
@@ -211,6 +222,13 @@ class CustomAmi(Options):
 @dataclass(frozen=True)
 class InferenceAmi:
     """The machine image (driver, CUDA) of the instances.
+
+    Parameters
+    ----------
+    version : str
+        Such as ``al2-ami-sagemaker-inference-gpu-2``.
+    is_custom : bool
+        Whether this library may not know the version; by default no.
 
     Raises
     ------

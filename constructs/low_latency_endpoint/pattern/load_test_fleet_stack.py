@@ -35,8 +35,8 @@ class LoadTestFleetStack(Stack):
             scope: The construct in which this one is made.
             id: The construct's ID in its scope.
             serving: The stack with the endpoints.
-            interface_endpoints: See :class:`~low_latency_endpoint.LoadTestFleet`; by default they are made.
-            **kwargs: As for every stack, ``env`` among them.
+            interface_endpoints: Make the interface endpoints that the tasks need: ECR (two) and CloudWatch Logs. By default yes; no where the subnets reach these services already.
+            **kwargs: Further arguments of a CDK stack, such as ``env``.
         """
         super().__init__(
             scope,

@@ -95,13 +95,32 @@ class LowLatencyEndpoint(MetricSource, Construct):
 
     Attributes
     ----------
-    network, private_link, model, configuration, endpoint, scaling, alarms, dashboard, warm_up,
-    canary, plan
-        The parts; ``scaling`` is None when the fleet has a fixed size, ``dashboard``,
-        ``warm_up`` and ``canary`` when there is none. ``model``, ``scaling`` and ``plan`` are those of the first
-        variant.
-    plans, scalings : dict
+    network : ZoneAlignedNetwork
+        The subnets in the client zones.
+    private_link : RuntimePrivateLink
+        The interface endpoint.
+    model : Model
+        The first variant's model.
+    configuration : EndpointConfiguration
+        What the endpoint runs.
+    endpoint : Endpoint
+        The SageMaker endpoint.
+    scaling : InvocationScaling or None
+        Of the first variant; None if its fleet has a fixed size.
+    alarms : LatencyAlarms
+        The alarms of all variants.
+    dashboard : LatencyDashboard or None
+        None with ``dashboard=False``.
+    warm_up : WarmUp or None
+        None without ``warm_up``.
+    canary : ZoneCanary or None
+        None without ``canary``.
+    plan : Plan
+        Of the first variant.
+    plans : dict of str to Plan
         Of all variants by name, the first one's first.
+    scalings : dict of str to InvocationScaling
+        Of all variants by name, the first one's first; None for a fleet of a fixed size.
     shadow_alarms : ShadowAlarms or None
         Beside a shadow.
     token_alarms : dict of str to TokenLatencyAlarms

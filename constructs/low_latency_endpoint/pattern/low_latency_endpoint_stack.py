@@ -64,8 +64,8 @@ class LowLatencyEndpointStack(Stack):
         Args:
             scope: The construct in which this one is made.
             id: The construct's ID in its scope.
-            settings: As ``load_settings`` returns them.
-            **kwargs: As for every stack, ``env`` among them.
+            settings: What ``load_settings`` returned.
+            **kwargs: Further arguments of a CDK stack, such as ``env``.
 
         Raises:
             ConfigurationError: LLE801 and LLE807 for arguments of another kind, and what
@@ -127,7 +127,7 @@ class LowLatencyEndpointStack(Stack):
             scope: An app, or a stage: ``cdk deploy "Production/*"`` then deploys the stage's.
             path_or_settings: The file, or what ``load_settings`` returned; by default ``endpoint.yaml`` in the working directory, which for the CDK CLI is the folder of ``cdk.json``.
             id: By default the settings' ``stack_name``.
-            **kwargs: As for every stack. ``env`` by default is what the settings state; what they leave open is the stage's, else that of the credentials and region of the CDK CLI.
+            **kwargs: Further arguments of a CDK stack. ``env`` by default is what the settings state; what they leave open is the stage's, else that of the credentials and region of the CDK CLI.
 
         Raises:
             SettingsError: With all mistakes of the file, each with its line.

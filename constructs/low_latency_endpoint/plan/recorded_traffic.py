@@ -165,7 +165,8 @@ def read_recorded_traffic(path: str | Path, *, period: float | None = None) -> S
     Parameters
     ----------
     path : str or Path
-        As for :func:`read_recording`.
+        CSV with a time and a count in each line, or with the time of one request; or the JSON of
+        ``aws cloudwatch get-metric-statistics`` (sums) or ``get-metric-data`` (one query).
     period : float or None
         Seconds of a period. By default the shortest step; of single requests 60, or all of a shorter
         recording.

@@ -31,8 +31,8 @@ SHAPES = Path(__file__).parent / "traffic_shapes.json"
 class Shape:
     """How traffic runs over time, as shares of the peak, and what befalls the fleet meanwhile."""
 
-    name: str
-    description: str
+    name: str  # as the command line takes it
+    description: str  # a sentence on what it shows
     levels: tuple[tuple[float, float], ...]  # end in seconds, and the peak's share up to there
     deploy_at: float | None = None  # when a new version is deployed, in seconds
     zone_lost_at: float | None = None  # when the first zone fails, in seconds

@@ -41,8 +41,8 @@ class Estimate:
     10 ± 2.48
     """
 
-    mean: float
-    half_width: float
+    mean: float  # over the replications
+    half_width: float  # of the confidence interval; infinite where the runs cannot tell
 
     def __post_init__(self) -> None:
         known = math.isfinite(self.mean) or self.half_width == math.inf

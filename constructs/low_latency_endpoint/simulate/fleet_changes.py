@@ -95,8 +95,8 @@ class CapacityLimits:
     """Minimum and maximum from a time on, as a scheduled action sets them."""
 
     at: float  # seconds
-    minimum: int
-    maximum: int
+    minimum: int  # instances
+    maximum: int  # instances
 
     def __post_init__(self) -> None:
         SECONDS.check(self.at, "limits.at")
@@ -119,8 +119,8 @@ class TargetTracking:
     """Application Auto Scaling with CloudWatch's delays, on invocations or :meth:`on_concurrency`."""
 
     target: float  # invocations per instance and minute, or requests in flight per instance
-    minimum: int
-    maximum: int
+    minimum: int  # instances
+    maximum: int  # instances
     scale_out_cooldown: float = DEFAULT_COOLDOWN  # seconds
     scale_in_cooldown: float = DEFAULT_COOLDOWN  # seconds
     metric_delay: float = float(METRIC_DELAY_SECONDS)  # from a period's end until it is seen

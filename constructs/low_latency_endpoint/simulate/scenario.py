@@ -78,6 +78,7 @@ class Scenario:
     scaling : TargetTracking, optional
         By default the fleet stays as it is.
     deployment : Rollout, optional
+        A new version while requests run. By default none.
     faults : tuple of ZoneOutage
         By default none.
     latency_target : float, optional

@@ -116,7 +116,7 @@ class Constant(ServiceLaw):
     (0.02, 0.0)
     """
 
-    seconds: float
+    seconds: float  # of every request
     variation: ClassVar[float] = 0.0
     varies: ClassVar[bool] = False
 
@@ -138,7 +138,7 @@ class Constant(ServiceLaw):
 class Exponential(ServiceLaw):
     """The memoryless law, coefficient of variation 1: the one that theory knows most about."""
 
-    mean: float
+    mean: float  # seconds
     variation: ClassVar[float] = 1.0
     varies: ClassVar[bool] = True
 

@@ -63,10 +63,10 @@ class SimulationResult:
         ``LLS150`` for figures that cannot be right together.
     """
 
-    scenario: Scenario
-    replications: tuple[Replication, ...]
-    seed: int
-    confidence: float = 0.99
+    scenario: Scenario  # what was simulated
+    replications: tuple[Replication, ...]  # what each run found
+    seed: int  # of the random numbers
+    confidence: float = 0.99  # of all intervals
     discard: float = 0.1  # not counted at the start, as :class:`.replication.RunLength` has it
 
     def __post_init__(self) -> None:
@@ -304,7 +304,7 @@ def _line(windows: Sequence[TimelineWindow]) -> dict[str, float | None]:
 class Comparison:
     """Scenarios by name, the first the base, under the same chance: differences are surer."""
 
-    results: dict[str, SimulationResult]
+    results: dict[str, SimulationResult]  # by the scenario's name
 
     @property
     def base(self) -> str:
@@ -444,8 +444,10 @@ def compare(
     ----------
     scenarios : mapping of str to Scenario
         By name; the first is the base of the changes.
-    replications, seed, confidence, processes, compiled, **length
+    replications, seed, confidence, processes, compiled
         As for :func:`simulate`.
+    **length
+        ``requests``, ``seconds``, ``discard`` and ``window`` of :func:`simulate`.
     """
     REPLICATIONS.check(replications, "replications")
     CONFIDENCE.check(confidence, "confidence")

@@ -71,7 +71,10 @@ class WarmUp(Construct):
         Of the last warm-up, as tokens, for instance for outputs. ``outcome`` is ``met``, ``sent``
         (no target was given), ``missed`` or ``refused``; ``zones_report`` is JSON: counts, first
         and last percentiles by zone.
-    sender, controller : WarmUpFunction
+    sender : WarmUpFunction
+        The function in the client zones' subnets that sends the requests.
+    controller : WarmUpFunction
+        The function outside the VPC that reads the result.
 
     Examples
     --------

@@ -22,7 +22,13 @@ _BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version"
 
 
 class DeploymentFailed(Exception):
-    """A stack could not be deployed or deleted."""
+    """A stack could not be deployed or deleted.
+
+    Attributes
+    ----------
+    reason : str
+        What CloudFormation said.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -33,8 +39,8 @@ class DeploymentFailed(Exception):
 class DeployedStack:
     """A stack after a deployment."""
 
-    name: str
-    id: str
+    name: str  # of the stack
+    id: str  # its ARN
     status: str  # the final status, such as `CREATE_COMPLETE`
     outputs: dict[str, str] = field(default_factory=dict)  # output values by key
     resources: dict[str, str] = field(default_factory=dict)  # physical ids by logical id
@@ -56,7 +62,25 @@ def deploy_template(
 ) -> DeployedStack:
     """Create a stack, or update it when it exists, and wait for the end.
 
-    With `role_arn` CloudFormation has the rights of this role, also when the stack is deleted.
+    Parameters
+    ----------
+    aws : LocalAws
+        Where to deploy.
+    source : str, Path or mapping
+        A template, or the folder of a synthesized app (``cdk.out``), whose file assets are published.
+    stack_name : str
+        The stack.
+    parameters : mapping of str to str, optional
+        The template's parameters; by default none.
+    expect_failure : bool
+        Return a failed deployment instead of raising; by default no.
+    tags : mapping of str to str, optional
+        Tags of the stack; by default none.
+    role_arn : str, optional
+        The role whose rights CloudFormation has, also when the stack is deleted; by default those of
+        the caller.
+    timeout : float
+        Seconds to wait; by default 120.
     """
     cloudformation = aws.client("cloudformation")
     if isinstance(source, Mapping):
@@ -104,7 +128,17 @@ def deploy_template(
 
 
 def delete_stack(aws: LocalAws, stack_name: str, *, timeout: float = 120.0) -> None:
-    """Delete a stack and wait; one that does not exist is no error."""
+    """Delete a stack and wait; one that does not exist is no error.
+
+    Parameters
+    ----------
+    aws : LocalAws
+        Where the stack is.
+    stack_name : str
+        The stack.
+    timeout : float
+        Seconds to wait; by default 120.
+    """
     cloudformation = aws.client("cloudformation")
     stack = _describe(cloudformation, stack_name)
     if stack is None:

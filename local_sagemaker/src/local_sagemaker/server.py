@@ -37,6 +37,17 @@ class LocalAws:
     Make one with `LocalAws.start` (its own process) or `LocalAws.in_process` (a thread of this
     one). It is a context manager; leaving it stops the server and forgets everything in it.
 
+    Attributes
+    ----------
+    url : str
+        Where all services answer.
+    region : str
+        The Region that it is.
+    log_path : Path
+        The server's log.
+    credentials : Credentials
+        Keys of a user who may do everything.
+
     Examples
     --------
     >>> with LocalAws.in_process(region="us-east-1") as aws:
@@ -76,7 +87,21 @@ class LocalAws:
         runtime: RuntimeOptions | None = None,
         log_path: Path | None = None,
     ) -> LocalAws:
-        """Start a local AWS in its own process; ready when this returns."""
+        """Start a local AWS in its own process; ready when this returns.
+
+        Parameters
+        ----------
+        region : str
+            The Region that it is; by default us-east-1.
+        port : int
+            The port to listen on; by default a free one.
+        model_servers : mapping of str to ModelServer, optional
+            Model servers by image; by default endpoints answer with their requests.
+        runtime : RuntimeOptions, optional
+            How SageMaker's runtime behaves; by default as :class:`RuntimeOptions` does.
+        log_path : Path, optional
+            The server's log; by default a temporary file.
+        """
         options = _options(region, port, log_path, model_servers, runtime)
         folder = HeldFolder("local-aws-")
         log_path = log_path or folder.path / "server.log"
@@ -142,7 +167,20 @@ class LocalAws:
         """Start a local AWS in a thread of this process, for fast tests.
 
         All that run in one process share one state, which is forgotten when the last of them
-        stops; `reset` clears it at once. The parameters are those of `start`.
+        stops; `reset` clears it at once.
+
+        Parameters
+        ----------
+        region : str
+            The Region that it is; by default us-east-1.
+        port : int
+            The port to listen on; by default a free one.
+        model_servers : mapping of str to ModelServer, optional
+            Model servers by image; by default endpoints answer with their requests.
+        runtime : RuntimeOptions, optional
+            How SageMaker's runtime behaves; by default as :class:`RuntimeOptions` does.
+        log_path : Path, optional
+            The server's log; by default a temporary file.
         """
         from . import serving
         from .runtime.service import Runtime

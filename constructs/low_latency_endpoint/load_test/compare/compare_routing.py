@@ -58,14 +58,18 @@ def compare_routing(
         One or two names.
     payloads : Payloads
         Both blocks of a pair send the same; those of the next pair have other numbers.
+    plan : ComparisonPlan
+        How much is sent, and in what order.
     variants : sequence of str
         One for each side; by default the only two of one endpoint.
     target : Target, optional
         Everything else about the requests; its endpoint and variant are each side's own.
     processes : int
         Of each side's generator.
-    profile, region : str, optional
-        As for the AWS CLI.
+    profile : str, optional
+        A profile of the AWS CLI's configuration.
+    region : str, optional
+        By default that of ``target``, else the profile's.
     generator : callable, optional
         Opens another generator for a target. By default processes of this machine.
     watch : Watch, optional

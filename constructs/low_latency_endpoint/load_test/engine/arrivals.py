@@ -312,7 +312,8 @@ class ReplayedArrivals(Arrivals):
         Parameters
         ----------
         path : str or Path
-            As for :func:`~low_latency_endpoint.plan.recorded_traffic.read_recording`.
+            CSV with a time and a count in each line, or with the time of one request; or the JSON of
+            ``aws cloudwatch get-metric-statistics`` (sums) or ``get-metric-data`` (one query).
         speed : float
             How many times as fast: 1 as recorded.
 

@@ -222,7 +222,7 @@ class Measurement(Counts):
     cpu_seconds: float = 0.0  # processor time of all processes
     cpu_share: float = 0.0  # of one core, by the busiest process
     memory_bytes: int = 0  # of all processes together
-    processes: int = 0
+    processes: int = 0  # of the generator
 
     def add(self, other: Self) -> None:
         """Count everything that another process measured, without loss."""

@@ -151,7 +151,7 @@ class StepResult(Measurement):
         That took turns; 0 where no request follows on another.
     """
 
-    step: Step
+    step: Step  # what was sent
     started_at: float
     ended_at: float
     client_bound: tuple[str, ...] = ()

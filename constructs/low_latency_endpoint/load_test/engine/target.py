@@ -70,15 +70,23 @@ class Target:
 
     Attributes
     ----------
-    endpoint_name, region : str
+    endpoint_name : str
+        The endpoint.
+    region : str
+        Its Region.
     endpoint_urls : tuple of str
         Base URLs, such as a PrivateLink endpoint's zonal ones, taken in turn; empty for the one
         that boto3 would use.
     content_type : str
+        The form of the request.
     accept : str or None
         The form of the answer; by default the model's own.
-    target_variant, target_model, inference_component : str or None
-        As in ``InvokeEndpoint``.
+    target_variant : str or None
+        The variant that answers all requests.
+    target_model : str or None
+        The model of a multi-model endpoint.
+    inference_component : str or None
+        The inference component.
     streaming : bool
         Whether answers are streamed (``InvokeEndpointWithResponseStream``).
     timeout_seconds : float

@@ -53,8 +53,14 @@ class SageMakerUser(User):
         Zonal URLs, taken in turn; by default the URL that boto3 would use.
     content_type : str
         ``application/json`` by default.
-    accept, target_variant, target_model, inference_component : str, optional
-        As in ``InvokeEndpoint``.
+    accept : str, optional
+        The form of the answer; by default the model's own.
+    target_variant : str, optional
+        The variant that answers all requests; by default SageMaker chooses by weight.
+    target_model : str, optional
+        The model of a multi-model endpoint; by default none.
+    inference_component : str, optional
+        The inference component; by default none.
     streaming : bool
         Stream the answers; the time to the first part of each is listed as ``first byte``.
     timeout_seconds : float

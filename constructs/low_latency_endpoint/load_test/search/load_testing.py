@@ -191,6 +191,13 @@ def load_test(
 
     Parameters
     ----------
+    target : Target
+        What is called, and how.
+    payloads : Payloads
+        What the requests carry.
+    plan : RunPlan
+        The steps: from :func:`rate_plan`, :func:`users_plan`, :func:`confirm_plan` or
+        :func:`limit_plan`.
     processes : int
         Of the generator on this machine.
     profile : str, optional

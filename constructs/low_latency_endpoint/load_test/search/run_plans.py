@@ -70,6 +70,10 @@ class SearchPlan:
 
     Parameters
     ----------
+    goal : LatencyGoal
+        What has to hold.
+    seed : int
+        Of random arrivals: same seed, same times. By default 1.
     seconds : float
         Length of a step; longer where the rate is too low to judge the percentile by.
     alone_seconds : float
@@ -217,6 +221,10 @@ def rate_plan(
         By default a sixth of a step, at most 10 seconds.
     poisson : bool
         Whether requests come at random, or evenly. By default at random.
+    seed : int
+        Of random arrivals: same seed, same times. By default 1.
+    mode : str
+        What the report calls the test; by default ``rate``.
 
     Examples
     --------
@@ -247,6 +255,20 @@ def users_plan(
 ) -> RunPlan:
     """Closed loop: so many callers, one step each, every one waiting for its answer.
 
+    Parameters
+    ----------
+    users : sequence of int
+        Number of callers, one for each step.
+    seconds : float
+        Length of each step; a tenth of it, at most 5 seconds, comes on top and is not counted.
+    goal : LatencyGoal, optional
+        By default only errors count.
+    alone_seconds : float, optional
+        How long one caller at a time is measured before, for the service time; 0 for not at all.
+        By default a sixth of a step, at most 10 seconds.
+    seed : int
+        Of random numbers: same seed, same numbers. By default 1.
+
     Examples
     --------
     >>> [step.users for step in users_plan([4, 20], seconds=10, alone_seconds=0).steps]
@@ -269,7 +291,24 @@ def confirm_plan(
     poisson: bool = True,
     seed: int = 1,
 ) -> RunPlan:
-    """The load of production on the fleet as it is: does it hold?"""
+    """The load of production on the fleet as it is: does it hold?
+
+    Parameters
+    ----------
+    rate : float
+        Requests per second.
+    goal : LatencyGoal
+        What has to hold.
+    seconds : float
+        Length of the step; by default 300.
+    alone_seconds : float, optional
+        How long one caller at a time is measured before, for the service time; 0 for not at all.
+        By default a sixth of the step, at most 10 seconds.
+    poisson : bool
+        Whether requests come at random, or evenly. By default at random.
+    seed : int
+        Of random arrivals: same seed, same times. By default 1.
+    """
     return rate_plan(
         [rate],
         seconds=seconds,
@@ -282,7 +321,13 @@ def confirm_plan(
 
 
 def limit_plan(search: SearchPlan) -> RunPlan:
-    """Look for the highest rate that holds."""
+    """Look for the highest rate that holds.
+
+    Parameters
+    ----------
+    search : SearchPlan
+        The goal, and how long and how closely is looked.
+    """
     return RunPlan("find-limit", search.goal, search=search)
 
 

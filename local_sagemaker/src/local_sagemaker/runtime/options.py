@@ -104,6 +104,7 @@ class RuntimeOptions:
     # scraped`` and ``exponential``; ``underscores`` and ``explicit`` are what another page of
     # AWS's has. Nobody has told which of them returns data.
     metric_names: Names = "as-scraped"
+    # how it keeps their histograms; see metric_names
     metric_histograms: Histograms = "exponential"
     # whether PromQL finds nothing until StartOTelEnrichment has been called: "required so that
     # your metrics are queryable" (SageMaker developer guide, "Detailed observability"), which
