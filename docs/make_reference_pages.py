@@ -367,7 +367,7 @@ def _arguments(page: Page, arguments: list[Argument], owner: str = "") -> str:
         elif each.default is not None and "default" not in text.lower():
             shown = f"{shown} {_default(each.default)}".strip()
         rows.append(f"| `{each.name}` | {page.kind(each.type)} | {shown} |")
-    return '<div class="settings" markdown>\n\n' + "\n".join(rows) + "\n\n</div>"
+    return _in_box("\n".join(rows))
 
 
 def _of_owner(text: str, owner: str) -> str:
@@ -406,7 +406,7 @@ def _attributes(page: Page, attributes: list[Argument], properties: list[Callabl
             block for part in each.text for block in page.blocks(part) if "```" not in block
         )
         rows.append(f"| `{each.name}` | {page.kind(each.returns)} | {page.cell(text)} |")
-    return '<div class="settings" markdown>\n\n' + "\n".join(rows) + "\n\n</div>"
+    return _in_box("\n".join(rows))
 
 
 def _methods(page: Page, methods: list[Callable]) -> str:
@@ -414,7 +414,7 @@ def _methods(page: Page, methods: list[Callable]) -> str:
     for each in methods:
         returns = f" Returns {page.kind(each.returns)}." if each.returns not in ("", "None") else ""
         rows.append(f"| `{_signature(each)}` | {page.cell(' '.join(each.text))}{returns} |")
-    return '<div class="settings" markdown>\n\n' + "\n".join(rows) + "\n\n</div>"
+    return '<div class="settings methods" markdown>\n\n' + "\n".join(rows) + "\n\n</div>"
 
 
 def _raises(page: Page, raises: list[tuple[str, str]]) -> list[str]:
@@ -435,13 +435,20 @@ def _index(library: Package, places: Mapping[str, str]) -> str:
             rows += [
                 f"| {page.link(name)} | {_purpose(page, library, name)} |" for name in names.split()
             ]
-        lines.append("\n".join(rows))
+        lines += [rows[0].strip(), _in_box("\n".join(rows[1:]))]
     return "\n\n".join(lines) + "\n"
+
+
+def _in_box(table: str) -> str:
+    """A table whose names stay whole, and whose rows are cards on a phone: site.css."""
+    return f'<div class="settings" markdown>\n\n{table}\n\n</div>'
 
 
 def _purpose(page: Page, library: Package, name: str) -> str:
     entry = library.entry(name)
     first = page.cell(re.split(r"\n\s*\n", entry.text[0].strip())[0])
+    if len(first.split()) < 20:
+        return first
     return re.split(r"(?<=[a-z`)])\. (?=[A-Z])", first)[0].rstrip(".") + "."
 
 
@@ -464,7 +471,7 @@ def _commands() -> str:
         text = "\n".join(line.rstrip() for line in shown.strip().splitlines())
         parts.append(f"## low-latency {name}\n\n```text\n{text}\n```")
     head = f"# Commands\n\n{MADE}\n\nEach command prints its part of this page with `--help`."
-    return "\n\n".join([head, "\n".join(rows), *parts]) + "\n"
+    return "\n\n".join([head, _in_box("\n".join(rows)), *parts]) + "\n"
 
 
 def outdated(pages: Mapping[str, str]) -> list[str]:
