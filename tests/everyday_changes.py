@@ -28,8 +28,9 @@ def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     result = copy.deepcopy(dict(values))
     for key, value in changes.items():
         former = result.get(key)
-        both = isinstance(former, dict) and isinstance(value, dict)
-        result[key] = merged(former, value) if both else value
+        if isinstance(former, dict) and isinstance(value, dict):
+            value = merged(former, value)
+        result[key] = value
     return result
 
 
