@@ -52,7 +52,9 @@ ELSEWHERE = {
     "low-latency pin --check": Tried("tests/hugging_face/test_pinning.py", '"--check"'),
     "low-latency stage": Tried("tests/cli/test_stage.py", '["stage"'),
     # A deployment that runs, and a stack whose rollback failed.
-    "aws cloudwatch set-alarm-state": Tried("tests/deploy/test_serving_check.py", "set_alarm_state("),
+    "aws cloudwatch set-alarm-state": Tried(
+        "tests/deploy/test_serving_check.py", "set_alarm_state("
+    ),
     "npx cdk rollback": Tried("tests/deploy/test_serving_check.py", "cdk rollback"),
     "aws sagemaker update-endpoint-weights-and-capacities": Tried(
         "tests/deploy/test_everyday_changes.py", "update_endpoint_weights_and_capacities("
