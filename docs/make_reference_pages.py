@@ -371,11 +371,7 @@ def _arguments(page: Page, arguments: list[Argument], owner: str = "") -> str:
 
 
 def _of_owner(text: str, owner: str) -> str:
-    """A field's text without what it says of other classes that have the field.
-
-    >>> _of_owner("A size. Default: SageMaker's.\n\nA :class:`B` has 5 by default.", "B")
-    'A size.\n\nA :class:`B` has 5 by default.'
-    """
+    """A field's text without what it says of other classes that have the field."""
     first, *others = re.split(r"\n\s*\n|(?<=\.) (?=An? :class:)", text)
     kept = [
         part for part in others if not re.match(r"An? :class:", part) or f":class:`{owner}`" in part

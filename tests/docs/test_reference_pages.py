@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
-from docs.make_reference_pages import MODULES, outdated, reference_pages
+from docs.make_reference_pages import MODULES, _of_owner, outdated, reference_pages
 from docs.public_api import Package
 from docs.reference_markdown import Page
 
@@ -147,3 +147,12 @@ def test_arguments_of_a_class_are_read_from_bases_and_comments() -> None:
     shape = Package("low_latency_endpoint.simulate").entry("Shape")
     said = {each.name: each.text for each in shape.arguments}
     assert said["deploy_at"] == "when a new version is deployed, in seconds"
+
+
+@pytest.mark.parametrize(
+    ("owner", "said"),
+    [("A", "A size. Default: 1."), ("B", "A size.\n\nA :class:`B` has 5 by default.")],
+)
+def test_what_is_said_of_another_class_is_left_out(owner: str, said: str) -> None:
+    text = "A size. Default: 1.\n\nA :class:`B` has 5 by default."
+    assert _of_owner(text, owner) == said

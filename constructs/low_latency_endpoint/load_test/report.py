@@ -70,19 +70,13 @@ def document(report: LoadTestReport, plan_command: str = "") -> Document:
 def write_page(report: LoadTestReport, path: Path, plan_command: str = "") -> None:
     """Write a load test's report as an HTML page.
 
-    Parameters
-    ----------
-    report : LoadTestReport
-        What :func:`load_test` returned.
-    path : Path
-        Where to write.
-    plan_command : str
-        The command that the page gives for planning with what was measured; by default none.
+    Args:
+        report: What :func:`load_test` returned.
+        path: Where to write.
+        plan_command: The command that the page gives for planning; by default none.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLT115`` when the file cannot be written.
+    Raises:
+        ConfigurationError: ``LLT115`` when the file cannot be written.
     """
     from ..report.pages import page  # needs Jinja2
 
