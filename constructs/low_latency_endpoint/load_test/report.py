@@ -72,11 +72,8 @@ def write_page(report: LoadTestReport, path: Path, plan_command: str = "") -> No
 
     Args:
         report: What :func:`load_test` returned.
-        path: Where to write.
+        path: Where to write; LLT115 where that fails.
         plan_command: The command that the page gives for planning; by default none.
-
-    Raises:
-        ConfigurationError: ``LLT115`` when the file cannot be written.
     """
     from ..report.pages import page  # needs Jinja2
 
@@ -101,8 +98,8 @@ def _saturation(report: LoadTestReport) -> Iterator[Section]:
         )
         for verdict in report.verdicts
     ]
-    none = ["Nothing was loaded, so there is nothing to say."]
-    yield Section("Where the saturation comes from", parts or none)
+    title = "Where the saturation comes from"
+    yield Section(title, parts or ["Nothing was loaded, so there is nothing to say."])
 
 
 def _steps(report: LoadTestReport) -> Iterator[Section]:
