@@ -14,7 +14,7 @@ from low_latency_endpoint.plan.decisions import Decision
 from low_latency_endpoint.settings import load_settings, parse_settings
 from low_latency_endpoint.settings.variant_plans import planned_variants
 
-from .test_scenarios_page import scenarios
+from .test_scenarios_page import FILES
 from .test_sizing_jobs import JOBS, job
 
 ROOT = Path(__file__).parents[2]
@@ -115,8 +115,8 @@ def shipped() -> dict[str, Any]:
     found = {
         name: load_settings(ROOT / name) for name in ("endpoint.yaml", "examples/regulated.yaml")
     }
-    for each in scenarios():
-        found[each.title] = parse_settings(each.settings)
+    for name, path in FILES.items():
+        found[name] = load_settings(path)
     return found
 
 
