@@ -216,8 +216,10 @@ def _places() -> dict[str, str]:
         for name in names:
             anchor = "" if name == _title(path) else f"#{name.lower()}"
             places[f"{module}:{name}"] = path + anchor
-            # The library's ConfigurationError has the client's name: it is no public one here.
             places.setdefault(name, path + anchor)
+        if module.startswith("low_latency_endpoint"):
+            # The library's is not the client's, which has a place of its own.
+            places[f"{module}:ConfigurationError"] = "reference/errors.md"
     for module, path, names in _contents():
         for name in names:
             entry = _package(module).entry(name)

@@ -32,8 +32,9 @@ class Page:
     def link(self, name: str, text: str = "") -> str:
         """A link to a public name, else the name as code."""
         shown = f"`{text or name}`"
-        place = self.places.get(name)
-        return f"[{shown}]({self.relative(place)})" if place else shown
+        place = self.places.get(f"{self.package}:{name}") or self.places.get(name)
+        target = self.relative(place) if place else ""
+        return f"[{shown}]({target})" if target else shown
 
     def relative(self, place: str) -> str:
         """A place as seen from this page."""

@@ -114,7 +114,17 @@ def test_every_page_is_in_the_menu(pages: dict[str, str]) -> None:
     assert [path for path in pages if f"- {path}\n" not in menu] == []
 
 
-PAGE = Page("reference/client.md", "pack", {"pack:A": "reference/client.md#a", "A": "x.md#a"})
+def test_the_errors_of_the_library_are_not_the_clients(pages: dict[str, str]) -> None:
+    for path, text in pages.items():
+        if path != "reference/client.md":
+            assert "client.md#configurationerror" not in text, path
+
+
+def test_no_link_is_empty(pages: dict[str, str]) -> None:
+    assert [path for path, text in pages.items() if "]()" in text] == []
+
+
+PAGE = Page("reference/client.md", "pack", {"pack:A": "x.md#a", "A": "x.md#a"})
 
 
 @pytest.mark.parametrize(

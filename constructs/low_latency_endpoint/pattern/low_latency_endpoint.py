@@ -195,36 +195,36 @@ class LowLatencyEndpoint(MetricSource, Construct):
         Args:
             scope: The construct in which this one is made.
             id: The construct's ID in its scope.
-            client_zones: Where the callers run, also as a list of zone IDs or of zone names; needed unless ``network`` is given.
-            vpc: The VPC the callers run in; by default a new one is made.
-            subnets: With ``vpc``: the subnet of each client zone; by default chosen by zone name.
-            subnet_selection: With ``vpc``, instead of ``subnets``: which of its subnets may be chosen; by default all that are not public, with a warning where a client zone has several.
-            network: A network made before; endpoints that share one share a :class:`ZoneAlignedNetwork` that none of them made, since an endpoint that is retired takes along what it made.
-            instances: Numbers of instances; by default the plan's.
-            network_max_instances: For a new VPC that more endpoints will share all the same (``network=first.network``): the largest number of instances that all of them have together. By default the subnets are made for this endpoint, at least a /24 each.
-            private_link: An interface endpoint made before; a VPC takes one. Shared like the network. By default a new one.
-            private_dns: Whether a new interface endpoint answers the runtime's own name in the whole VPC; by default yes, with a warning in a VPC that exists. See :class:`RuntimePrivateLink`.
-            callers: Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody; ``.private_link.allow_from(...)`` adds more.
-            containers: ``[Container.from_hugging_face("Qwen/Qwen3-8B")]`` will do for a model of the Hub.
-            instance_type: ``"ml.g5.xlarge"`` will do. Several pools are tried by priority, and the plan is made for the slowest: each states its ``tps_per_instance``, and ``throughput`` that of the slowest.
-            latency: What callers must see. Without it there are no alarms on latency, and a warning, once for the whole app.
-            throughput: Peak load, and what one instance held in a load test. Without it the fleet is a guess: one instance per zone, no scaling, and a warning.
-            payload_bytes: Size of the callers' largest request, held against what SageMaker takes and the overhead allows; by default that of the warm-up's payload is assumed.
-            tokens: Tokens of prompts and answers, of a language model whose answers are streamed. Without them capacity is counted in calls alone.
-            streaming: Whether callers stream answers; by default where tokens, or targets of ``latency`` on them, are stated.
-            scaling: How the number of instances follows the load; by default as the plan says.
+            client_zones: The callers' Availability Zones, also as a list of zone IDs or of zone names. Required unless ``network`` is given.
+            vpc: The callers' VPC. By default a new VPC is created.
+            subnets: With ``vpc``: the subnet of each client zone. By default the subnets are chosen by zone name.
+            subnet_selection: With ``vpc``, instead of ``subnets``: the subnets to choose from. By default all subnets that are not public, with a warning if a client zone has several.
+            network: An existing network. To share a network between endpoints, create a :class:`ZoneAlignedNetwork` of its own: a network that an endpoint created is deleted with that endpoint.
+            instances: Numbers of instances. By default those of the plan.
+            network_max_instances: For a new VPC that other endpoints share (``network=first.network``): the largest number of instances of all these endpoints together. By default the subnets have room for this endpoint, at least a /24 each.
+            private_link: An existing interface endpoint: a VPC can have only one with private DNS. To share it, create it outside of the endpoints, as the network. By default a new one is created.
+            private_dns: Whether a new interface endpoint answers the runtime's own name in the whole VPC. By default it does, with a warning in an existing VPC. See :class:`RuntimePrivateLink`.
+            callers: Security groups, functions, services or ``Peer`` ranges that may connect. By default none; ``.private_link.allow_from(...)`` adds more.
+            containers: The model's containers, such as ``[Container.from_hugging_face("Qwen/Qwen3-8B")]``.
+            instance_type: The instance type, such as ``"ml.g5.xlarge"``, or several pools, which SageMaker tries by priority. The plan is made for the slowest pool: each pool states its ``tps_per_instance``, and ``throughput`` states that of the slowest.
+            latency: The latency that callers must see. Without it there are no latency alarms, and the app prints one warning.
+            throughput: Peak load, and what one instance held in a load test. Without it the fleet is one instance per zone without scaling, with a warning.
+            payload_bytes: Size of the callers' largest request, which is checked against SageMaker's limit and the time for overhead. By default the size of the warm-up's payload.
+            tokens: Tokens of prompts and responses, for a language model that streams. Without them capacity is counted in requests.
+            streaming: Whether callers stream responses. By default true if ``tokens``, or targets of ``latency`` on tokens, are stated.
+            scaling: How the number of instances follows the load. By default as the plan says.
             variant: The production variant: its name, routing, timeouts, volume, inference AMI, and its weight beside ``variants``.
-            variants: Further variants that get a part of the requests, by weight. Each has a plan of its own, for its part of the peak. By default none.
-            shadow: A variant that gets copies of the requests, and whose answers nobody sees; instead of ``variants``. :class:`ShadowAlarms` compare it: 1.2 times production's latency, on the statistics of the target, else p99; the error rate of ``alarms``, else 1 %; nobody is told.
-            model: The model's role, inference mode and isolation.
+            variants: Additional variants, each with a share of the requests by weight and a plan for its share of the peak. By default none.
+            shadow: A variant that gets copies of the requests and whose responses nobody sees, instead of ``variants``. :class:`ShadowAlarms` compare its latency with 1.2 times that of production, on the target's statistics or else p99, and its error rate with that of ``alarms`` or else 1 %. They notify nobody.
+            model: The model's role, inference mode and network isolation.
             configuration: Key, data capture and published metrics.
-            endpoint: The endpoint's name and deployments, and tags of all that SageMaker hosts for it.
-            alarms: By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with 5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies; on tokens the plan's limits, where ``latency`` has targets on them and the images' names say whose metrics the container publishes.
-            dashboard: Make a dashboard; by default yes.
-            warm_up: ``WarmUpOptions(payload=WarmUpPayload(data=...))`` at least. How many requests is the plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
-            canary: ``CanaryOptions()``, or with a payload where there is no ``warm_up``: a request a minute from each client zone measures the path that callers there take. It tells whom ``alarms`` tells. By default nothing measures it.
-            safeguards: Key, log retention and roles for all that the pattern makes; by default those that hold for its scope.
-            plan: The plan of these arguments, where there is one already, such as that of a settings file. By default it is made.
+            endpoint: The endpoint's name and deployment policy, and tags for all resources of SageMaker.
+            alarms: Thresholds, and whom the alarms notify: ``AlarmOptions(actions=[topic.action])``. By default the alarms watch the plan's latencies, 5xx of 1 % of the invocations, 85 % of the CPU, 90 % of memory and disk, and all instances of the maximum serving, and notify nobody. Alarms on tokens use the plan's limits, if ``latency`` has targets on tokens and the images' names tell which metrics the container publishes.
+            dashboard: Whether to create a dashboard. By default true.
+            warm_up: Test requests after each deployment, at least ``WarmUpOptions(payload=WarmUpPayload(data=...))``. The plan gives the number of requests, ``latency`` the target. By default there is no payload, so no warm-up.
+            canary: ``CanaryOptions()``, with a payload if there is no ``warm_up``: one request per minute from each client zone measures the path of the callers there. Its alarms notify as ``alarms`` do. By default none.
+            safeguards: Key, log retention and roles for everything that this construct creates. By default those of its scope.
+            plan: An existing plan of the same arguments, such as that of a settings file. By default the plan is made here.
 
         Raises:
             ConfigurationError: LLE154, LLE157 when the subnets have no room, LLE432 and
