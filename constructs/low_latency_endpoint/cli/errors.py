@@ -99,7 +99,7 @@ def all_codes() -> list[Explained]:
 
         codes += [Explained(check.id, check.title, check.how, check.source) for check in checks()]
         codes += [
-            Explained(kind.id, kind.title, f"When: {kind.when}.", kind.source)
+            Explained(kind.id, kind.title, f"When: {kind.when}. {kind.advice}".strip(), kind.source)
             for kind in KINDS.values()
         ]
     areas = list(_AREAS)

@@ -232,7 +232,7 @@ class InvocationScaling(ScalableTarget):
     Examples
     --------
     ``endpoint.scale("primary", min_instances=2, max_instances=10).track_invocations(
-    max_tps_per_instance=200, safety_factor=0.65)`` aims at 200 x 0.65 x 60 = 7800 invocations
+    max_tps_per_instance=200, safety_factor=0.45)`` aims at 200 x 0.45 x 60 = 5400 invocations
     per instance and minute.
     """
 

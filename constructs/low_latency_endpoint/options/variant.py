@@ -346,7 +346,7 @@ class FurtherOptions(InstanceOptions):
     tps_per_instance: Annotated[float | None, Option(limits.TPS_PER_INSTANCE, 240)] = None
     """Requests per second that one of its instances served. Default: the first variant's, with a
     warning for another model or instance type."""
-    safety_factor: Annotated[float | None, Option(limits.SAFETY_FACTOR, 0.65)] = None
+    safety_factor: Annotated[float | None, Option(limits.SAFETY_FACTOR, 0.45)] = None
     """Share of that throughput that scaling targets. Default: the first variant's."""
     concurrency_per_instance: Annotated[
         float | None, Option(limits.CONCURRENCY_PER_INSTANCE, 24)

@@ -149,9 +149,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
     ...         environment={"HF_TASK": "text-classification"})],
     ...     instance_type=InstanceType("ml.m5.12xlarge"),
     ...     latency=LatencyTarget(p99=Duration.millis(200)),
-    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65))
+    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.45))
     >>> sentiment.plan.fleet.at_peak, sentiment.plan.scaling.target
-    (8, 7800.0)
+    (12, 5400.0)
     """
 
     def __init__(

@@ -55,9 +55,9 @@ def make_plan(request: EndpointRequest) -> Plan:
     ...     client_zones=["use1-az1", "use1-az2"],
     ...     serving=Serving(instance_type="ml.m5.12xlarge"),
     ...     latency=LatencyTarget(p99=timedelta(milliseconds=200)),
-    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)))
+    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.45)))
     >>> plan.fleet.at_peak, plan.scaling.target
-    (8, 7800.0)
+    (12, 5400.0)
     >>> plan.explanation["scaling_target"].rule
     'TPS per instance x safety factor x 60'
     """

@@ -42,6 +42,21 @@ def test_a_kind_of_finding_is_complete(made: Any) -> None:
     assert not made.title.endswith(".")
 
 
+@pytest.mark.parametrize("kind", list(KINDS.values()), ids=lambda kind: kind.id)
+def test_advice_of_no_case_has_what_is_known_without_one(kind: Any) -> None:
+    """`low-latency errors` shows it: each setting, and nothing that a case would fill in."""
+    assert not re.search(r"\{\w+\}", kind.advice)
+    for change in kind.changes:
+        assert change.key in kind.advice
+    if not re.search(r"\{\w+\}", kind.besides):
+        assert kind.besides in kind.advice
+
+
+def test_advice_names_what_to_resume() -> None:
+    assert "DynamicScalingOutSuspended=false" in KINDS["LLD106"].advice
+    assert "endpoint/ENDPOINT/variant/VARIANT" in KINDS["LLD106"].advice
+
+
 def test_an_id_is_taken_once() -> None:
     """YAML itself would take the last of two."""
     text = (Path(causes.__file__).parent / "causes.yaml").read_text("utf-8")

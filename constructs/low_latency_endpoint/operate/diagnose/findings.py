@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,6 +22,10 @@ STATED_NUMBER = "contradicted by what was measured"
 BY_HAND = "changed by hand"
 #: Before it where it explains no other finding.
 UNRELATED = "explains nothing else found"
+#: A name in the text of a cause that a case fills in; ``{enabled: true}`` is a value.
+_FILLED_IN = re.compile(r"\{\w+\}")
+#: What stands for such a name if there is no case.
+_PLACEHOLDERS = {"{endpoint}": "ENDPOINT", "{name}": "VARIANT", "{stack}": "STACK"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,13 @@ class Remedy:
     def text(self) -> str:
         return f"{self.key}: {self.value}" if self.value else self.key
 
+    @property
+    def general_text(self) -> str:
+        """Setting and reason, without a value or a reason that only one case has."""
+        text = self.key if _FILLED_IN.search(self.value) else self.text
+        reason = "" if _FILLED_IN.search(self.why) else self.why
+        return f"`{text}` ({reason})" if reason else f"`{text}`"
+
     def to_dict(self) -> dict[str, Any]:
         if self.command:
             return {"command": self.key, "why": self.why}
@@ -72,6 +84,18 @@ class FindingKind:
     path: tuple[str, ...]
     changes: tuple[Remedy, ...] = ()
     besides: str = ""
+
+    @property
+    def advice(self) -> str:
+        """What to do in every case, in sentences; empty if only the measurements tell."""
+        changes = [change.general_text for change in self.changes]
+        settings = f"Change {'; or '.join(changes)}." if changes else ""
+        besides = self.besides
+        for name, placeholder in _PLACEHOLDERS.items():
+            besides = besides.replace(name, placeholder)
+        if _FILLED_IN.search(besides):
+            return settings
+        return f"{settings} {besides}".strip()
 
 
 @dataclass(frozen=True, slots=True)
