@@ -122,9 +122,10 @@ def test_a_first_token_that_neither_has_is_a_timeout(call: Call) -> None:
     assert (seen.error.limit, seen.error.tokens) == ("first_token_timeout", 0)
 
 
-def test_a_session_is_not_hedged(call: Call) -> None:
+@pytest.mark.parametrize("more", [{"SessionId": "s1"}, {"Idempotent": False}])
+def test_what_must_not_run_twice_is_not_hedged(call: Call, more: dict[str, Any]) -> None:
     with ModelStreamServer(whole("a")) as server:
-        seen = call(server, client=SOON, hedge_generations=True, SessionId="s1")
+        seen = call(server, client=SOON, hedge_generations=True, **more)
     assert isinstance(seen.error, ConfigurationError)
     assert seen.error.code == "LLC116"
     assert server.requests == []

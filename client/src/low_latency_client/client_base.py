@@ -343,14 +343,23 @@ class ClientBase:
             raise OPENED_BY_STREAM.error(
                 got=NEW_SESSION, allowed="the ID of an open session", where="stream, SessionId"
             )
+        stated = request.get("Idempotent")
         idempotent = _taken_statement(request)
         if hedge_generations is not False:
             check_kind(hedge_generations, bool, "stream, hedge_generations")
         hedging = self._generation_hedging if hedge_generations else None
-        if hedge_generations and (hedging is None or request.get("SessionId")):
+        obstacle = ""
+        if hedging is None:
+            obstacle = "a client without hedging"
+        elif request.get("SessionId"):
+            obstacle = "a SessionId"
+        elif stated is False:
+            obstacle = "Idempotent=False"
+        if hedge_generations and obstacle:
             raise NOT_TWICE.error(
-                got="a SessionId" if hedging else "a client without hedging",
-                allowed="a client with hedging=Hedging(...), a call without SessionId",
+                got=obstacle,
+                allowed="a client with hedging=Hedging(...), a call without SessionId and without "
+                "Idempotent=False",
                 where="stream, hedge_generations",
             )
 

@@ -329,8 +329,8 @@ class AlarmOptions(Options):
     datapoints_to_alarm: Annotated[int, Option(limits.EVALUATION_PERIODS, 5)] = DEFAULT_DATAPOINTS
     """Number of these periods that must breach the threshold. Default: 2."""
     quiet_during_deployments: Annotated[bool, Option()] = False
-    """Suppress pages while both fleets of a deployment serve requests and for ten minutes after, an
-    hour at most. Not seen on AWS yet. Default: false."""
+    """Suppress pages while both fleets of a deployment serve requests and for ten minutes after; at
+    most an hour of such minutes in 12 hours. Not seen on AWS yet. Default: false."""
     actions: Sequence[cloudwatch.IAlarmAction] = ()
     """What the composite alarms do, such as ``SnsAction(topic)`` of ``aws_cloudwatch_actions``, or
     ``AlarmTopic(...).action``. Default: nobody is told."""
