@@ -66,6 +66,7 @@ NOT_HERE = {
     "pip install ./dist/": "a registry; tests/packaging/conftest.py installs the wheel alone",
     "pip install './dist/": "a registry; tests/packaging/conftest.py installs the wheel alone",
     "pip install './cdk_low_latency_endpoint-": "a registry; tests/packaging/conftest.py installs the wheel alone",
+    "pip install --target function": "a registry; tests/packaging/conftest.py installs the wheel alone",
     "pip install -r requirements.txt": "a registry, from which `make setup` installs as much",
     "npx aws-cdk@": "npm's registry; tests/synth/test_examples.py synthesizes the app",
     "make test-option": "a part of `make test`",
