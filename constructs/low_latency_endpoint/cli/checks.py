@@ -69,7 +69,7 @@ class PreflightOptions(CheckOptions):
         metavar="ARN",
     )
     wait: str | None = option(
-        "If a scaling action is running on the deployed endpoint, wait up to this long, such as "
+        "If the deployed endpoint is scaling or being updated, wait up to this long, such as "
         "15m. Default: do not wait.",
         metavar="TIME",
     )

@@ -371,7 +371,7 @@ class ScalingOptions(Options):
     Nothing scales before throughput is measured or a target is stated. Default: true."""
     keep_counts: Annotated[bool | None, Option(example=True)] = None
     """Keep the number of running instances in an update. Set false, with enabled: false, for a
-    fixed fleet. Default: true once throughput is measured."""
+    fixed fleet. Default: true for a fleet that scales, and with enabled: false."""
     metric: Annotated[
         Literal["invocations", "concurrency"] | None, Option(example="invocations")
     ] = None
