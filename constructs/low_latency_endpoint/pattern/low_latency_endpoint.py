@@ -199,10 +199,10 @@ class LowLatencyEndpoint(MetricSource, Construct):
             vpc: The callers' VPC. By default a new VPC is created.
             subnets: With ``vpc``: the subnet of each client zone. By default the subnets are chosen by zone name.
             subnet_selection: With ``vpc``, instead of ``subnets``: the subnets to choose from. By default all subnets that are not public, with a warning if a client zone has several.
-            network: An existing network. To share a network between endpoints, create a :class:`ZoneAlignedNetwork` of its own: a network that an endpoint created is deleted with that endpoint.
+            network: An existing network. To share a network between endpoints, create a separate :class:`ZoneAlignedNetwork`, because a network that an endpoint created is deleted with it.
             instances: Numbers of instances. By default those of the plan.
             network_max_instances: For a new VPC that other endpoints share (``network=first.network``): the largest number of instances of all these endpoints together. By default the subnets have room for this endpoint, at least a /24 each.
-            private_link: An existing interface endpoint: a VPC can have only one with private DNS. To share it, create it outside of the endpoints, as the network. By default a new one is created.
+            private_link: An existing interface endpoint. A VPC can have only one with private DNS. To share it, create it outside of the endpoints, as the network. By default a new one is created.
             private_dns: Whether a new interface endpoint answers the runtime's own name in the whole VPC. By default it does, with a warning in an existing VPC. See :class:`RuntimePrivateLink`.
             callers: Security groups, functions, services or ``Peer`` ranges that may connect. By default none; ``.private_link.allow_from(...)`` adds more.
             containers: The model's containers, such as ``[Container.from_hugging_face("Qwen/Qwen3-8B")]``.
