@@ -53,6 +53,7 @@ NOT_FOREIGN = {
     ("account/drift.py", "option"): "a property's name, by the library's list",
     ("account/queries.py", "OTEL_METRICS_USD"): _PROSE,
     ("account/stuck_stacks.py", "command"): "quoted before",
+    ("account/stuck_stacks.py", "orphans"): "quoted before",
     ("account/stuck_stacks.py", "page"): _PROSE,
     ("cli/cost_view.py", "HOSTING_PRICES"): _PROSE,
     ("cli/cost_view.py", "given"): _PROSE,

@@ -164,7 +164,7 @@ _SAID = "<p>Words that are told, and others.</p>"
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        (f"{_SAID}<p style='margin-top:-2.2em'>Other words</p>", "stand on each other"),
+        (f"{_SAID}<p style='margin-top:-1.7em'>Other words</p>", "stand on each other"),
         ("<div style='width:600px'>wide</div>", "scrolls sideways"),
         ("<p style='width:90px;overflow:hidden;white-space:nowrap'>Much too long</p>", "is cut"),
         ("<p style='width:90px;overflow:hidden'>12345678901234567890</p>", "is cut"),

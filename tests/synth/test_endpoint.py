@@ -516,7 +516,7 @@ def test_a_rolled_back_update_fails_and_says_what_serves_why_and_what_to_do(run,
         reason or "none given",
         "deploy again",
         "/aws/sagemaker/Endpoints/sentiment",
-        "--resources-to-skip",
+        "low-latency verify",
     ):
         assert words in text
 
@@ -579,4 +579,4 @@ def test_what_else_goes_wrong_reaches_cloudformation(run):
 def test_the_reason_fits_into_cloudformation_s_answer(run):
     (_, text), _ = run(endpoint(config=OLD, FailureReason="x" * 5000))
     assert len(text) <= 2000  # of 4,096 bytes
-    assert "--resources-to-skip" in text
+    assert "low-latency verify" in text
